@@ -1,7 +1,8 @@
-"""Kernels compiled for GPUs that are not here: none may spill a register."""
+"""Kernels compiled for GPUs that are not here, Triton's and CUDA's: none may spill a register."""
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,6 +12,10 @@ from threading import Timer
 
 import pytest
 
+from orthobench.scan.cuda import launch, program
+from orthobench.scan.cuda.layout import REGISTERS, best
+from orthobench.scan.gpu.costs import MATRICES
+from orthobench.scan.native.compiler import CompileError
 from tests.conftest import REPO
 
 pytestmark = pytest.mark.skipif(
@@ -89,3 +94,34 @@ def test_a_kernel_keeps_everything_in_registers(
         assert used["registers"] <= 255
         allowed = 32 if family == "matrix" else 2
         assert used["shared"] <= allowed << 10, "only what the sums over threads need, and tiles of a product"
+
+
+CHOSEN = [("elman", 50, 50), ("elman", 128, 50), ("elman", 190, 50), ("elman", 128, 500), ("elman", 190, 500),
+          ("elman", 512, 50), ("gru", 128, 50), ("gru", 190, 50), ("lstm", 50, 50), ("lstm", 128, 50)]  # fmt: skip
+
+
+def missing_nvrtc() -> str | None:
+    """Why no kernel can be compiled here; null where NVRTC is found."""
+    try:
+        program.nvrtc()
+    except CompileError as error:
+        return f"{error}: make test-kernels"
+    return None
+
+
+@pytest.mark.skipif(missing_nvrtc() is not None, reason=str(missing_nvrtc()))
+@pytest.mark.parametrize(("family", "n", "sequences"), CHOSEN)
+def test_a_cuda_kernel_keeps_everything_in_registers(
+    family: str, n: int, sequences: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the layouts that are chosen for one run and for ten; and a block of them fits into a multiprocessor."""
+    layout, logs, read = best(n, MATRICES[family], sequences), list[str](), program._read
+    assert layout is not None
+    monkeypatch.setattr(
+        program, "_read", lambda p, what: (logs.append(read(p, "ProgramLog").decode()), read(p, what))[1]
+    )
+    macros = launch.macros(layout, {"ACTIVATION": "modrelu", "RESET": "after", "LATE": True, "KEPT": family != "elman"})
+    program._compile(program.source(family), [*program._options(macros, (9, 0)), "--ptxas-options=-v"])
+    found = [re.findall(pattern, logs[0]) for pattern in (r"(\d+) bytes spill stores", r"Used (\d+) registers")]
+    assert found[0] == ["0", "0"]
+    assert all(int(registers) * layout.threads <= REGISTERS for registers in found[1])

@@ -5,7 +5,9 @@ are kept in the user's cache, named by a hash of everything that they were made 
 """
 
 import ctypes
+from contextlib import suppress
 from functools import cache, lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -101,18 +103,30 @@ def _read(program: ctypes.c_void_p, what: str) -> bytes:
 
 @lru_cache
 def nvrtc() -> Any:
-    """NVRTC of torch's CUDA version.
+    """NVRTC of torch's CUDA version: the system's, or the one that pip has installed beside torch.
 
     Raises:
         CompileError: it cannot be loaded.
     """
     version = (torch.version.cuda or "").split(".")[0]
-    for name in (f"libnvrtc.so.{version}", "libnvrtc.so"):
+    wanted = f"libnvrtc.so.{version}".rstrip(".")
+    for name in (wanted, "libnvrtc.so", *_of_pip(version)):
         try:
-            return ctypes.CDLL(name)
+            return ctypes.CDLL(str(name))
         except OSError:
             continue
-    raise CompileError(f"the library libnvrtc.so.{version} cannot be loaded")
+    raise CompileError(f"the library {wanted} cannot be loaded")
+
+
+def _of_pip(version: str) -> list[Path]:
+    """NVRTC of NVIDIA's wheels, which the loader does not look for; what it opens by name is loaded here."""
+    spec = find_spec("nvidia")
+    folders = [Path(place) for place in (spec.submodule_search_locations or ())] if spec else []
+    found = [path for folder in folders for path in folder.glob(f"*/lib/libnvrtc.so.{version or '*'}")]
+    for own in (own for path in found for own in path.parent.glob("libnvrtc-builtins.so.*")):
+        with suppress(OSError):
+            ctypes.CDLL(str(own), ctypes.RTLD_GLOBAL)
+    return found
 
 
 def _version() -> tuple[int, int]:
