@@ -7,7 +7,8 @@ With G = dL/dS after a step, the backward pass adds q do^T to G, and dq = S do. 
     dk = G v,   dv = G^T k,   dp = -G u,   du = -G^T p,   dr = diag(g) S_{t-1} du,   G <- G + r du^T
     dg = the sums over values of G * S_{t-1},   G <- diag(g) G
 
-States are not kept but written anew.
+States are not kept but written anew. Where nothing is erased and all keys of a head decay alike, chunks of writes are
+products of matrices: chunks.h, with the equations in deltaproduct.py.
 """
 
 from typing import Any
@@ -29,9 +30,20 @@ class OuterState(Struct):
     _fields_ = (*((name, long) for name in ("T", "B", "H", "d", "e")), *((name, pointer) for name in POINTERS))
 
 
+class DecayedState(Struct):
+    """The struct of the same name in decayed.c."""
+
+    _fields_ = (
+        *((name, long) for name in ("T", "B", "H", "d", "e")),
+        *((name, pointer) for name in ("log_g", "q", "k", "v", "O", "S0", "S", "dS", "dO", "dlog_g", "dq", "dk", "dv")),
+    )
+
+
 def outer_scan(writes: Writes, S0: Tensor) -> tuple[Tensor, Tensor]:
     """See `fused.outer.outer_scan`."""
     log_g, q, k, v, r, p = writes.each(Tensor.contiguous)
+    if r is None and p is None and log_g.shape[-1] == 1:
+        return DecayedScan.apply(log_g[..., 0], q, k, v, S0.contiguous())
     return OuterScan.apply(log_g.exp().expand(q.shape).contiguous(), q, k, v, r, p, S0.contiguous())
 
 
@@ -53,26 +65,73 @@ class OuterScan(torch.autograd.Function):
     @first_only("use engine=reference")
     def backward(ctx: Any, dO: Tensor | None, dS: Tensor | None) -> Gradients:  # type: ignore[override]
         own = ctx.saved_tensors
-        v, S0 = own[3], own[6]
-        dO = torch.zeros_like(v) if dO is None else dO.contiguous()
-        dS = torch.zeros_like(S0) if dS is None else dS.clone(memory_format=torch.contiguous_format)
+        dO, dS = _gradients(own[3], own[6], dO, dS)
         dg, dq, dk, dv, dr, dp = (None if one is None else torch.empty_like(one) for one in own[:6])
         _run("backward", *own, dO=dO, dS=dS, dg=dg, dq=dq, dk=dk, dv=dv, dr=dr, dp=dp)
         return dg, dq, dk, dv, dr, dp, dS
+
+
+class DecayedScan(torch.autograd.Function):
+    """(ln g (B, T, H), q, k (B, T, H, d_k), v (B, T, H, d_v), S_0) -> (o (B, T, H, d_v), S_T); all are contiguous."""
+
+    @staticmethod
+    def forward(ctx: Any, *own: Any) -> tuple[Tensor, Tensor]:
+        O, S = torch.empty_like(own[3]), torch.empty_like(own[4])
+        _run_decayed("forward", *own, O=O, S=S)
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*own)
+        return O, S
+
+    @staticmethod
+    @first_only("use engine=reference")
+    def backward(ctx: Any, dO: Tensor | None, dS: Tensor | None) -> Gradients:  # type: ignore[override]
+        own = ctx.saved_tensors
+        dO, dS = _gradients(own[3], own[4], dO, dS)
+        dlog_g, dq, dk, dv = (torch.empty_like(one) for one in own[:4])
+        _run_decayed("backward", *own, dO=dO, dS=dS, dlog_g=dlog_g, dq=dq, dk=dk, dv=dv)
+        return dlog_g, dq, dk, dv, dS
+
+
+def _gradients(v: Tensor, S0: Tensor, dO: Tensor | None, dS: Tensor | None) -> tuple[Tensor, Tensor]:
+    """dL/do, and dL/dS_T in memory that the loops may overwrite."""
+    dO = torch.zeros_like(v) if dO is None else dO.contiguous()
+    return dO, torch.zeros_like(S0) if dS is None else dS.clone(memory_format=torch.contiguous_format)
+
+
+def _run_decayed(way: str, log_g: Tensor, q: Tensor, k: Tensor, v: Tensor, S0: Tensor, **tensors: Tensor) -> None:
+    (B, T, H, d), e = q.shape, v.shape[-1]
+    _check(q, {"k": k}, v, S0)
+    if log_g.shape != (B, T, H):
+        raise ValueError(f"queries {tuple(q.shape)} and decays {tuple(log_g.shape)} do not fit each other.")
+    state = DecayedState(T, B, H, d, e)
+    size = state.scratch("decayed", way, q.dtype)
+    state.run(f"decayed_{way}", B * H, q, size, log_g=log_g, q=q, k=k, v=v, S0=S0, **tensors)
+
+
+def _check(q: Tensor, keys: dict[str, Tensor | None], v: Tensor, S0: Tensor) -> None:
+    """Refuse inputs and states whose shapes do not fit, or that C would misread.
+
+    Raises:
+        ValueError: such ones.
+    """
+    (B, T, H, d), e = q.shape, v.shape[-1]
+    odd = next((name for name, one in keys.items() if one is not None and one.shape != q.shape), None)
+    if odd or v.shape != (B, T, H, e) or S0.shape != (B, H, d, e):
+        shapes = ", ".join(f"{name} {tuple(one.shape)}" for name, one in (*keys.items(), ("v", v)) if one is not None)
+        raise ValueError(f"queries {tuple(q.shape)}, {shapes} and states {tuple(S0.shape)} do not fit each other.")
 
 
 def _run(loop: str, g: Any, q: Any, k: Any, v: Any, r: Any, p: Any, S0: Any, **tensors: Tensor | None) -> None:
     """Run a loop over all heads of all sequences.
 
     Raises:
-        ValueError: inputs and states whose shapes do not fit, or that C would misread.
+        ValueError: a second key without what is erased; see `_check`, too.
     """
     (B, T, H, d), e = q.shape, v.shape[-1]
     keys = {"g": g, "k": k, "r": r, "p": p}
-    odd = next((name for name, one in keys.items() if one is not None and one.shape != q.shape), None)
-    if odd or v.shape != (B, T, H, e) or S0.shape != (B, H, d, e) or (p is not None and r is None):
-        shapes = ", ".join(f"{name} {tuple(one.shape)}" for name, one in (*keys.items(), ("v", v)) if one is not None)
-        raise ValueError(f"queries {tuple(q.shape)}, {shapes} and states {tuple(S0.shape)} do not fit each other.")
+    _check(q, keys, v, S0)
+    if p is not None and r is None:
+        raise ValueError("p is given and r is not: nothing is erased without both.")
     W, sums = whole_vectors(e, q.dtype), 5 * whole_vectors(d, q.dtype) * lanes(q.dtype)
     scratch = W * (4 + d) if loop == "forward" else W * (4 + d + T + 1 + (T + 1) * d) + sums
     OuterState(T, B, H, d, e).run(f"outer_{loop}", B * H, q, scratch, **keys, q=q, v=v, S0=S0, **tensors)

@@ -92,6 +92,7 @@ CASES = [
     pytest.param(GatedOuter, {"heads": 1, "decay": "sigmoid", "rule": "add", "convolution": None}, id="gla"),
     pytest.param(GatedOuter, {"heads": 2, "key_width": 5, "value_width": 19, "decay": "vector"}, id="kda"),
     pytest.param(GatedOuter, {"heads": 1, "decay": "vector", "rule": "split"}, id="gated deltanet 2"),
+    pytest.param(GatedOuter, {"heads": 2, "key_width": 5, "value_width": 19, "rule": "add"}, id="one decay, added"),
     pytest.param(Mamba2, {"heads": 2, "key_width": 3}, id="mamba2"),
     pytest.param(Mamba3, {"heads": 2, "key_width": 5}, id="mamba3"),
     pytest.param(Mamba3, {"heads": 1, "key_width": 18, "value_width": 3, "pairs": 9}, id="mamba3, all turn"),
