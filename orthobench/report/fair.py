@@ -56,7 +56,7 @@ TEXT = {"model", "rate", "chosen"}
 PLACES = 4
 
 
-def filled(results: Path, catalogue: Catalogue = SHIPPED, drawn: bool = False) -> Document:
+def document_of(results: Path, catalogue: Catalogue = SHIPPED, drawn: bool = False) -> Document:
     """The document of all fair tables, an overview of each preset before them; with figures where `drawn`."""
     found, sections = fair_tables(catalogue.tables(), results), []
     for preset in dict.fromkeys(fair_table.preset for fair_table in found):

@@ -27,7 +27,7 @@ CLAIM_HEADERS = ("claim", "of", "kind", "section", "status", "runs")
 DATA = (*HEADERS, "claim")
 
 
-def filled(name: str, results: Path, catalogue: Catalogue = SHIPPED, drawn: bool = False) -> Document:
+def document_of(name: str, results: Path, catalogue: Catalogue = SHIPPED, drawn: bool = False) -> Document:
     """A paper's document; with figures where `drawn`."""
     found = comparisons(name, results, catalogue)
     sections = tuple(section(one, results if drawn else None) for one in found)

@@ -50,7 +50,7 @@ class Look:
             raise ConfigError(f"--format {self.form} is not known: {did_you_mean(self.form, FORMATS)}")
 
     @contextlib.contextmanager
-    def worn(self) -> Iterator[None]:
+    def applied(self) -> Iterator[None]:
         """Make and save figures in this style.
 
         Raises:

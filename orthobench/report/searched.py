@@ -36,7 +36,7 @@ TEXT = {"cell", "group", "chosen"}
 HINT = "not run yet: "
 
 
-def filled(results: Path, catalogue: Catalogue = SHIPPED, drawn: bool = False) -> Document:
+def document_of(results: Path, catalogue: Catalogue = SHIPPED, drawn: bool = False) -> Document:
     """The document of all searched tables of which something is recorded; with figures where `drawn`."""
     found = searched_tables(catalogue.tables(), results)
     return Document(PART, INTRODUCTION, tuple(section(table, drawn) for table in found), _data(found))
@@ -124,7 +124,7 @@ def settings(found: SearchedTable, cell: SearchedCell, trial: int) -> list[str]:
 
 
 def _cells(found: SearchedTable, cell: SearchedCell) -> list[Shown]:
-    (count, of), (easy, trials), chosen = cell.solved, cell.easy, cell.state.chosen
+    (count, of), (easy, trials), chosen = cell.solved, cell.solved_in_first_stage, cell.state.chosen
     return [
         cell.name,
         GROUPS[cell.group],

@@ -28,11 +28,15 @@ def parts(catalogue: Catalogue = SHIPPED) -> tuple[str, ...]:
     return (*catalogue.papers(), FAIR, searched.PART)
 
 
-def filled(part: str, results: Path, catalogue: Catalogue = SHIPPED, drawn: bool = False) -> Document:
+def document_of(part: str, results: Path, catalogue: Catalogue = SHIPPED, drawn: bool = False) -> Document:
     """The document of a paper, of the fair track or of the searched tables; with figures where `drawn`."""
     if part == searched.PART:
-        return searched.filled(results, catalogue, drawn)
-    return fair.filled(results, catalogue, drawn) if part == FAIR else paper.filled(part, results, catalogue, drawn)
+        return searched.document_of(results, catalogue, drawn)
+    return (
+        fair.document_of(results, catalogue, drawn)
+        if part == FAIR
+        else paper.document_of(part, results, catalogue, drawn)
+    )
 
 
 def section(table: Table, results: Path, preset: str, drawn: bool = False) -> Section:
@@ -48,7 +52,7 @@ def render(
     part: str, results: Path, catalogue: Catalogue = SHIPPED, suffixes: tuple[str, ...] = COMMITTED
 ) -> dict[str, str]:
     """The tables of a paper, or of a fair track, by suffix; nothing of searched tables that are not begun."""
-    document = filled(part, results, catalogue)
+    document = document_of(part, results, catalogue)
     if part == searched.PART and not document.sections:
         return {}
     return {suffix: RENDERERS[suffix](document) for suffix in suffixes}

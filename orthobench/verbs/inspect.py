@@ -39,7 +39,7 @@ def main(arguments: list[str]) -> int:
     _print_dynamics(found)
     say(str(path))
     drawn = path.with_suffix(f".{look.form}")
-    with look.worn():
+    with look.applied():
         write_bytes(drawn, look.saved(picture(found), f"{run.run_id}: dynamics, the {run.which} weights"))
     say(str(drawn))
     return 0

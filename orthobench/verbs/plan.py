@@ -15,7 +15,7 @@ from orthobench.verbs.plan_searched import plan_searched
 
 if TYPE_CHECKING:
     from orthobench.config.settings import Settings
-    from orthobench.study.costs.book import Book
+    from orthobench.study.costs.known_costs import KnownCosts
     from orthobench.study.costs.run_costs import Cost
     from orthobench.study.reproduce.due import SelectedTable
     from orthobench.study.reproduce.plan import Plan, PlannedRun
@@ -65,7 +65,7 @@ def main(arguments: list[str]) -> int:
 
 def _plan_runs(overrides: list[str], catalogue: Catalogue) -> int:
     from orthobench.recording.files import read_json
-    from orthobench.study.costs.book import Book
+    from orthobench.study.costs.known_costs import KnownCosts
     from orthobench.study.reproduce.record_line import why_stale
     from orthobench.study.sweep import jobs
 
@@ -74,17 +74,17 @@ def _plan_runs(overrides: list[str], catalogue: Catalogue) -> int:
 
     checked = [fit_to_budget(one) for one in asked]
     _warn()
-    book = Book(Path(checked[0].run["results_root"]), Path(checked[0].run["runs_root"]))
+    costs = KnownCosts(Path(checked[0].run["results_root"]), Path(checked[0].run["runs_root"]))
     groups, states, missing_s = dict[str, list[str]](), dict[str, int](), 0.0
     for one in checked:
         record, why = read_json(one.folder / "record.json"), why_stale(one)
         state = "stale" if why else (record or {}).get("status", "missing")
         states[state] = states.get(state, 0) + 1
-        cost = _cost(book, one)
+        cost = _cost(costs, one)
         missing_s += 0.0 if state in ("done", "diverged") else cost.total_s
         groups.setdefault(str(cost), []).append(f"{one.run_id}  {state:8}{f'  {why}' if why else ''}".rstrip())
     told = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
-    say(f"{told}; {duration_text(missing_s)} to go on this machine, one run at a time ({book.words})")
+    say(f"{told}; {duration_text(missing_s)} to go on this machine, one run at a time ({costs.words})")
     for cost, lines in groups.items():
         if len(lines) > 1:
             say(f"{len(lines)} runs of {cost} each:")
@@ -93,7 +93,7 @@ def _plan_runs(overrides: list[str], catalogue: Catalogue) -> int:
     return 0
 
 
-def _cost(book: "Book | None", settings: "Settings") -> "Cost":
+def _cost(costs: "KnownCosts | None", settings: "Settings") -> "Cost":
     """Cost of a run.
 
     Raises:
@@ -101,9 +101,9 @@ def _cost(book: "Book | None", settings: "Settings") -> "Cost":
     """
     from orthobench.common import signals
 
-    assert book is not None
+    assert costs is not None
     with signals.watched(program=True), waiting(f"a step of {settings.run_id}"):
-        found = book.of(settings)
+        found = costs.of(settings)
         signals.check()
     return found
 
@@ -126,20 +126,20 @@ def _plan_tables(asked: "Selection", record: bool) -> int:
     from orthobench.study.reproduce.plan import plan_table
 
     _warn()
-    book, told, total_s, count, recorded = None, list[str](), 0.0, 0, 0
+    costs, told, total_s, count, recorded = None, list[str](), 0.0, 0, 0
     for one in selected_tables(asked):
         found = plan_table(one)
-        book = book or found.book(record)
+        costs = costs or found.known_costs(record)
         if found.searched is not None:
-            lines, seconds = plan_searched(found.searched, one.rows, found, partial(_cost, book))
+            lines, seconds = plan_searched(found.searched, one.rows, found, partial(_cost, costs))
         else:
-            lines, seconds = _rows(found, book)
+            lines, seconds = _rows(found, costs)
             lines = [*_heading(one, found), *lines]
             if found.runs:  # runs at the chosen rates cost what those of the tuning do
                 seconds *= 1 + found.later / len(found.runs)
         told += lines
         total_s, count, recorded = total_s + seconds, count + len(found.runs), recorded + found.recorded
-    sources = f" ({book.words})" if book is not None and book.words else ""
+    sources = f" ({costs.words})" if costs is not None and costs.words else ""
     runs = f"{recorded} runs recorded, {count} to do"
     say(f"{runs}; {duration_text(total_s)} to go on this machine, one run at a time{sources}")
     for line in told:
@@ -167,7 +167,7 @@ def _heading(one: "SelectedTable", found: "Plan") -> list[str]:
     ]  # fmt: skip
 
 
-def _rows(found: "Plan", book: "Book | None") -> tuple[list[str], float]:
+def _rows(found: "Plan", costs: "KnownCosts | None") -> tuple[list[str], float]:
     """A line for all rows of a table that cost the same, one for each that cannot be built, and the sum in seconds."""
     by_row: dict[str, list[PlannedRun]] = {}
     for run in found.runs:
@@ -175,7 +175,7 @@ def _rows(found: "Plan", book: "Book | None") -> tuple[list[str], float]:
     groups, lines, total_s = dict[tuple[str, int], list[str]](), list[str](), 0.0
     for row, runs in by_row.items():
         try:
-            cost = _cost(book, runs[0].settings)
+            cost = _cost(costs, runs[0].settings)
         except Stopped:  # asked by a signal, which is no fault of this row
             raise
         except OrthobenchError as error:
@@ -200,9 +200,9 @@ def _plan_cheapest(asked: "Selection", time: str) -> int:
     from orthobench.study.reproduce.cheapest import cheapest_rows
 
     _warn()
-    found, book = cheapest_rows(asked, seconds(time, "--cheapest"))
+    found, costs = cheapest_rows(asked, seconds(time, "--cheapest"))
     hours, runs, results = (sum(part(one) for one in found) for part in PARTS)
-    sources = f" ({book.words})" if book is not None else ""
+    sources = f" ({costs.words})" if costs is not None else ""
     say(f"{len(found)} rows, {runs:,} runs, {hours:.1f} of {time}, which settle {results} numbers and claims{sources}")
     spent = 0.0
     for one in found:

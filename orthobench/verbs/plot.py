@@ -39,7 +39,7 @@ def main(arguments: list[str]) -> int:
     places = own_runs.folders(given.names, given.catalogue)
     drawn = _of_runs(places, given.overrides) if places else _of_tables(given.names, given.overrides, given.catalogue)
     written = Counter[Path]()
-    with look.worn():
+    with look.applied():
         for path, title, figure in drawn:
             written[path] += 1
             again = f"-{written[path]}" if written[path] > 1 else ""  # titles that differ in signs alone

@@ -16,7 +16,7 @@ from orthobench.study.records import curves, records
 from orthobench.study.records.curves import CurvePoint
 from orthobench.study.records.records import Line
 from orthobench.study.reproduce import record_line
-from orthobench.study.reproduce.record_line import drawn
+from orthobench.study.reproduce.record_line import thinned_curves
 from orthobench.study.tables.figure import Figure
 from orthobench.study.verdicts.comparison import compare
 from tests.report.made_up import made_up, record
@@ -71,10 +71,12 @@ def test_a_run_leaves_the_curves_that_are_drawn(tmp_path: Path, monkeypatch: pyt
     curve = Curve(run.folder / "metrics.csv")
     for step in range(0, 1000, 10):
         curve.append(step, 0, {"gap/accuracy": step / 1000, "gap/loss": 0.0, "train/loss": 1.0})
-    points = drawn(run, SHIPPED.table("sgornn/figure4"), "full", "lstm")
+    points = thinned_curves(run, SHIPPED.table("sgornn/figure4"), "full", "lstm")
     assert {point.name for point in points} == {"gap/accuracy", "gap/loss", "train/loss"}
     assert len(points) <= 2 * (curves.POINTS + 1) + record_line.LEARNING + 1
-    assert {point.name for point in drawn(run, SHIPPED.table("sgornn/table2"), "full", "lstm")} == {"train/loss"}
+    assert {point.name for point in thinned_curves(run, SHIPPED.table("sgornn/table2"), "full", "lstm")} == {
+        "train/loss"
+    }
 
 
 def test_gradients_are_drawn_over_time_at_the_first_and_last_step(

@@ -17,7 +17,7 @@ HEADS = {"svg": b"<svg", "png": b"\x89PNG", "pdf": b"%PDF"}
 def test_a_format_has_its_head_and_the_same_bytes_again(form: str) -> None:
     def made() -> bytes:
         look = Look(form)
-        with look.worn():
+        with look.applied():
             return look.saved(drawing.lines(LINES, "training steps", "loss"), "a title")
 
     assert made().startswith(HEADS[form])
@@ -67,7 +67,7 @@ def test_a_style_of_ones_own_and_only_while_it_is_worn(tmp_path: Path) -> None:
 
     style = tmp_path / "mine.mplstyle"
     style.write_text("axes.prop_cycle: cycler(color=['ff0000', '00ff00'])\nfont.size: 20\naxes.facecolor: eeeeee\n")
-    with Look(style=str(style)).worn():
+    with Look(style=str(style)).applied():
         assert matplotlib.rcParams["font.size"] == 20
         assert [drawing.colour(number) for number in range(3)] == ["#ff0000", "#00ff00", "#ff0000"]
         assert drawing.lines(LINES, "step", "loss").axes[0].lines[1].get_color() == "#00ff00"
@@ -89,12 +89,12 @@ def test_a_wrong_style_is_refused(content: str | bytes | None, sentence: str, tm
     style = tmp_path / "mine.mplstyle"
     if content is not None:
         style.write_bytes(content if isinstance(content, bytes) else content.encode())
-    with pytest.raises(ConfigError, match=sentence), Look(style=str(style)).worn():
+    with pytest.raises(ConfigError, match=sentence), Look(style=str(style)).applied():
         pass
 
 
 def test_a_misspelt_style_of_matplotlib() -> None:
-    with pytest.raises(ConfigError, match=r"did you mean 'ggplot'\?"), Look(style="ggplt").worn():
+    with pytest.raises(ConfigError, match=r"did you mean 'ggplot'\?"), Look(style="ggplt").applied():
         pass
 
 

@@ -88,7 +88,7 @@ def test_the_code_behind_the_numbers_stands_beside_them(tmp_path: Path) -> None:
     assert runs["gru"] in ("10 + 5 of 5 [a]", "10 + 5 of 5 [b]")
     notes = fair.section(found).notes
     assert {n[12:] for n in notes if n[4:].startswith("made by")} == {"commit aaaaaaaaaa", "commit bbbbbbbbbb"}
-    data = fair.filled(tmp_path).data
+    data = fair.document_of(tmp_path).data
     rows = {row[data.headers.index("model")]: row[data.headers.index("made by")] for row in data.rows}
     assert sorted(rows["lstm"].split("; ")) == ["commit aaaaaaaaaa", "commit bbbbbbbbbb"]
 
@@ -312,7 +312,7 @@ def test_a_shortened_run_is_in_no_full_table(results: Path, tmp_path: Path) -> N
     found = {(c.table.name, c.preset): c for c in fair_tables(SHIPPED.tables(), results)}
     assert not found["fair/har2", "full"].lines
     assert fair.section(found["fair/har2", "short"]).heading.endswith("shortened to short: trainer.max_steps=1000")
-    headings = [section.heading for section in fair.filled(results).sections]
+    headings = [section.heading for section in fair.document_of(results).sections]
     assert [heading for heading in headings if heading.startswith("2,000")] == [fair.TITLE]
     alone = tmp_path / "alone"
     every = [name for name in SHIPPED.options("experiment") if name.startswith("fair/")]

@@ -17,7 +17,7 @@ from orthobench.config.words import seconds
 from orthobench.errors import ConfigError, Stopped
 from orthobench.run import grouping
 from orthobench.study.catalogue import SHIPPED, Catalogue
-from orthobench.study.costs.book import Book
+from orthobench.study.costs.known_costs import KnownCosts
 from orthobench.study.records import curves, records
 from orthobench.study.records.curves import CurvePoint
 from orthobench.study.reproduce import record_line
@@ -239,7 +239,7 @@ def test_no_time_is_no_run(capsys: pytest.CaptureFixture[str], here: Path) -> No
 def test_a_run_that_does_not_fit_into_the_time_is_not_begun(
     capsys: pytest.CaptureFixture[str], here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Book, "of", lambda self, settings: SimpleNamespace(total_s=3600.0))
+    monkeypatch.setattr(KnownCosts, "of", lambda self, settings: SimpleNamespace(total_s=3600.0))
     assert main([NAME, "--preset", "smoke", "--fits", "50m"]) == 0
     out = capsys.readouterr().out
     assert re.search(r"0 of (\d+) runs recorded, 0 failed, \1 left, \1 of which are longer than the time", out)
@@ -251,7 +251,7 @@ def test_time_is_looked_at_where_it_is_asked_for(
     total_s: float, fits: bool, has: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs = plan(Selection(SHIPPED.select([NAME]), "smoke", extra=(f"results_root={tmp_path}",))).runs[:1]
-    monkeypatch.setattr(Book, "of", lambda self, settings: SimpleNamespace(total_s=total_s))
+    monkeypatch.setattr(KnownCosts, "of", lambda self, settings: SimpleNamespace(total_s=total_s))
     runner = Runner(tmp_path, 1, 60.0, fits=fits)
     assert runner._has_time(runs) == has
     assert runner.too_long == ([] if has else runs)
@@ -287,7 +287,7 @@ def test_the_learning_curves_of_a_run_are_kept(table: str, monkeypatch: pytest.M
     monkeypatch.setattr(record_line, "sealed", lambda folder, record: SimpleNamespace(points=lambda: found))
     settings = SimpleNamespace(folder=None, run_id="x", run={"seed": 1})
     row = next(name for name in shown.rows if not shown.figures or shown.figures[0].shows(name))
-    kept = Counter(point.name for point in record_line.drawn(settings, shown, "full", row))  # type: ignore[arg-type]
+    kept = Counter(point.name for point in record_line.thinned_curves(settings, shown, "full", row))  # type: ignore[arg-type]
     assert all(kept[name] > 2 * record_line.LEARNING for name in names[3:] if shown.figures[0].reads(name))
     assert kept["train/loss"] >= record_line.LEARNING
     assert kept["val/score"] >= record_line.LEARNING

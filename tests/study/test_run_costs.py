@@ -12,9 +12,9 @@ from orthobench.__main__ import main
 from orthobench.errors import StorageError
 from orthobench.study.catalogue import SHIPPED
 from orthobench.study.costs import measuring, run_costs
-from orthobench.study.costs.book import Book
+from orthobench.study.costs.known_costs import KnownCosts
 from orthobench.study.costs.measuring import busy, clock_of
-from orthobench.study.costs.run_costs import KeptCost, Prices, at_length, digests, priced, ratio_of, shorter
+from orthobench.study.costs.run_costs import KeptCost, Prices, at_length, bounded_by_longer, digests, priced, ratio_of
 from orthobench.study.records.records import Line, write
 from orthobench.study.reproduce.cheapest import ChosenRow, _needs, best
 from orthobench.study.tables.composed import ComposedTable
@@ -76,9 +76,9 @@ def test_a_file_gives_back_what_was_written(tmp_path: Path) -> None:
 
 def test_a_shorter_sequence_is_never_dearer() -> None:
     costs = [kept(T=T, step_s=step) for T, step in ((200, 3.0), (400, 2.0), (800, 5.0))]
-    assert [shorter(costs, one).step_s for one in costs] == [2.0, 2.0, 5.0]
+    assert [bounded_by_longer(costs, one).step_s for one in costs] == [2.0, 2.0, 5.0]
     other = [replace(costs[1], alike="another"), replace(costs[1], made={**MADE, "processor": "yours"})]
-    assert shorter([costs[0], *other], costs[0]).step_s == 3.0
+    assert bounded_by_longer([costs[0], *other], costs[0]).step_s == 3.0
 
 
 def test_another_length_is_scaled_from_the_nearest() -> None:
@@ -121,9 +121,9 @@ def test_two_machines_of_one_processor_are_two(
     monkeypatch.setattr(measuring, "made_on", lambda settings: here)
     monkeypatch.setattr(measuring, "measure", lambda settings: kept(made=here, step_s=5.0))
     monkeypatch.setattr(measuring, "start_up", lambda settings: kept(digest=run_costs.START, made=here))
-    book = Book(tmp_path, tmp_path / "runs")
-    assert book.of(SHIPPED.settings(WORDS)).step_s == step_s
-    assert book.words == told
+    costs = KnownCosts(tmp_path, tmp_path / "runs")
+    assert costs.of(SHIPPED.settings(WORDS)).step_s == step_s
+    assert costs.words == told
 
 
 def test_what_is_scaled_from_another_machine_says_from_which(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,9 +132,9 @@ def test_what_is_scaled_from_another_machine_says_from_which(tmp_path: Path, mon
     run_costs.write(run_costs.path_of(tmp_path), [*both, kept(made=there)])
     monkeypatch.setattr(measuring, "made_on", lambda settings: here)
     monkeypatch.setattr(measuring, "start_up", lambda settings: kept(digest=run_costs.START, made=here))
-    book = Book(tmp_path, tmp_path / "runs")
-    assert book.of(SHIPPED.settings(WORDS)).step_s == 1.0
-    assert book.words == "1 scaled; 1 of them from another machine, mine, 1 thread, 1 core, 8 GiB"
+    costs = KnownCosts(tmp_path, tmp_path / "runs")
+    assert costs.of(SHIPPED.settings(WORDS)).step_s == 1.0
+    assert costs.words == "1 scaled; 1 of them from another machine, mine, 1 thread, 1 core, 8 GiB"
 
 
 def test_prices_are_those_of_a_machine_with_what_was_kept_before_it_was_known_apart() -> None:

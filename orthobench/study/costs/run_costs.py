@@ -175,7 +175,7 @@ def priced(settings: Settings, kept: KeptCost, start_s: float, source: str = KEP
     return Cost(kept.parameters, steps, step_s, evaluation, start_s + ratio * kept.setup_s, kept.peak_bytes, source)
 
 
-def shorter(known: Iterable[KeptCost], one: KeptCost) -> KeptCost:
+def bounded_by_longer(known: Iterable[KeptCost], one: KeptCost) -> KeptCost:
     """A cost, at most that of every longer sequence that is otherwise the same: work is never measured too short."""
     bounds = [other for other in known if (other.alike, other.machine) == (one.alike, one.machine)]
     bounds = [other for other in bounds if one.T is not None and other.T is not None and other.T >= one.T]

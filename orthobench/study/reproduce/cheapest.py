@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from orthobench.errors import OrthobenchError, Stopped
-from orthobench.study.costs.book import Book
+from orthobench.study.costs.known_costs import KnownCosts
 from orthobench.study.costs.step_costs import Place
 from orthobench.study.reproduce.due import selected_tables
 from orthobench.study.reproduce.plan import Plan, PlannedRun, plan_table
@@ -38,7 +38,7 @@ class ChosenRow:
     results: int = 0
 
 
-def prices(found: Plan, book: Book) -> dict[Place, ChosenRow]:
+def prices(found: Plan, costs: KnownCosts) -> dict[Place, ChosenRow]:
     """The rows of a plan, each with its price; one whose data is missing has none, and is left out."""
     rows: dict[Place, ChosenRow] = {}
     hours: dict[Place, float | None] = {}  # of a run of each trained row, whatever its seed
@@ -46,7 +46,7 @@ def prices(found: Plan, book: Book) -> dict[Place, ChosenRow]:
         place, trained = run.printed_row, (run.job.table, run.job.row)
         if trained not in hours:
             try:
-                hours[trained] = book.of(run.settings).total_s / 3600
+                hours[trained] = costs.of(run.settings).total_s / 3600
             except Stopped:
                 raise
             except OrthobenchError:
@@ -81,20 +81,20 @@ def best(rows: dict[Place, ChosenRow], results: Iterable[frozenset[Place]], hour
         left = [rest for other in left if (rest := other - need)]
 
 
-def cheapest_rows(asked: Selection, seconds: float) -> tuple[list[ChosenRow], Book | None]:
+def cheapest_rows(asked: Selection, seconds: float) -> tuple[list[ChosenRow], KnownCosts | None]:
     """The rows of published tables that fit into a time; the costs are null where nothing is left to do.
 
     Raises:
         ConfigError: no such preset or row, or an extra word changes the numbers.
     """
-    book, rows, needs = None, dict[Place, ChosenRow](), list[frozenset[Place]]()
+    costs, rows, needs = None, dict[Place, ChosenRow](), list[frozenset[Place]]()
     for one in selected_tables(replace(asked, tables=[table for table in asked.tables if table.track == PUBLISHED])):
         found = plan_table(one)
-        book = book or found.book()
-        if found.runs and book is not None:
-            rows |= prices(found, book)
+        costs = costs or found.known_costs()
+        if found.runs and costs is not None:
+            rows |= prices(found, costs)
             needs += _needs(found.runs[0].table, {run.printed_row for run in found.runs})
-    return best(rows, (need for need in needs if need <= rows.keys()), seconds / 3600), book
+    return best(rows, (need for need in needs if need <= rows.keys()), seconds / 3600), costs
 
 
 def _needs(table: Table, due: set[Place]) -> list[frozenset[Place]]:

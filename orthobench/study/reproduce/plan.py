@@ -8,7 +8,7 @@ from orthobench.common.terminal import say
 from orthobench.config.settings import Settings
 from orthobench.config.words import key, value
 from orthobench.errors import ConfigError
-from orthobench.study.costs.book import Book
+from orthobench.study.costs.known_costs import KnownCosts
 from orthobench.study.records import records
 from orthobench.study.records.recorded import why_other
 from orthobench.study.reproduce.due import SelectedTable, selected_tables
@@ -105,9 +105,9 @@ class Plan:
         known = [(order.get(run.printed_row, -1), run) for run in self.runs]
         self.runs = [run for number, run in sorted(known, key=lambda one: one[0]) if number >= 0]
 
-    def book(self, record: bool = False) -> Book | None:
-        """The costs that are known of its runs, see `Book`; null where there are none."""
-        return Book(self.results, Path(self.runs[0].settings.run["runs_root"]), record) if self.runs else None
+    def known_costs(self, record: bool = False) -> KnownCosts | None:
+        """The costs that are known of its runs, see `KnownCosts`; null where there are none."""
+        return KnownCosts(self.results, Path(self.runs[0].settings.run["runs_root"]), record) if self.runs else None
 
 
 def plan(asked: Selection) -> Plan:

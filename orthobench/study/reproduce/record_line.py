@@ -68,7 +68,7 @@ def _own(settings: Settings) -> dict[str, Any] | None:
     return record
 
 
-def drawn(settings: Settings, table: Table, preset: str, row: str) -> list[CurvePoint]:
+def thinned_curves(settings: Settings, table: Table, preset: str, row: str) -> list[CurvePoint]:
     """The thinned curves of a finished run: its learning curves, and in more points what figures of its table need.
 
     Raises:

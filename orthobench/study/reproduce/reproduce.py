@@ -18,13 +18,13 @@ from orthobench.launch.processes import Pool, exit_code, last_line, outcome, pre
 from orthobench.launch.workers import Launcher
 from orthobench.recording.digest import final
 from orthobench.run.grouping import groups
-from orthobench.study.costs.book import Book
+from orthobench.study.costs.known_costs import KnownCosts
 from orthobench.study.launcher import launcher_of
 from orthobench.study.overview import Overview, Watched
 from orthobench.study.records import curves, records
 from orthobench.study.reproduce.cheapest import ChosenRow
 from orthobench.study.reproduce.plan import Plan, PlannedRun, plan
-from orthobench.study.reproduce.record_line import drawn, record_line, steps
+from orthobench.study.reproduce.record_line import record_line, steps, thinned_curves
 from orthobench.study.reproduce.selection import Selection
 
 ENOUGH = 4  # runs for every process, before the next cell of a searched table is begun
@@ -57,7 +57,7 @@ class Runner:
         self.codes: dict[PlannedRun, int] = {}
         self.reasons: dict[PlannedRun, str] = {}
         self.lacking: set[str] = set()
-        self.fits, self._book = fits, None
+        self.fits, self._known_costs = fits, None
         self.too_long: list[PlannedRun] = []
         self.overview = Overview("reproduce")
         self._shown: dict[PlannedRun, Watched] = {}
@@ -109,9 +109,9 @@ class Runner:
         """Return True if runs fit into the time that is left; one that cannot be measured is let try."""
         if not self.fits or self.deadline is None:
             return True
-        self._book = self._book or Book(self.results, Path(runs[0].settings.run["runs_root"]))
+        self._known_costs = self._known_costs or KnownCosts(self.results, Path(runs[0].settings.run["runs_root"]))
         try:
-            longest = max(self._book.of(run.settings).total_s for run in runs)
+            longest = max(self._known_costs.of(run.settings).total_s for run in runs)
         except (ConfigError, DataError):
             return True
         fits = longest <= self.deadline - time.monotonic()
@@ -135,7 +135,9 @@ class Runner:
             return
         if line is not None:
             with records.locked(self.results, run.job.table):
-                curves.add(self.results, run.job.table, drawn(run.settings, run.table, run.job.preset, run.job.row))
+                curves.add(
+                    self.results, run.job.table, thinned_curves(run.settings, run.table, run.job.preset, run.job.row)
+                )
                 records.add(self.results, run.job.table, [line])
             self.codes[run] = 0  # recorded, and a diverged run is a result
         elif code is None:

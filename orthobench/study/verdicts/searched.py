@@ -90,7 +90,7 @@ class SearchedCell:
         return (self.steps[1] if self.steps else inf) * (self.cost.s_per_step if self.cost else 1.0)
 
     @property
-    def easy(self) -> tuple[int, int]:
+    def solved_in_first_stage(self) -> tuple[int, int]:
         """Count of the trials of the first stage that solved the case, and of those recorded."""
         first = [lines[0] for lines in self.trials.values() if lines]
         return sum(solved(line) is not None for line in first), len(first)

@@ -6,12 +6,22 @@ from pathlib import Path
 from orthobench.config.settings import Settings
 from orthobench.errors import OrthobenchError, StorageError
 from orthobench.study.costs import run_costs
-from orthobench.study.costs.run_costs import KEPT, MEASURED, SCALED, START, Cost, KeptCost, priced, ratio_of, shorter
+from orthobench.study.costs.run_costs import (
+    KEPT,
+    MEASURED,
+    SCALED,
+    START,
+    Cost,
+    KeptCost,
+    bounded_by_longer,
+    priced,
+    ratio_of,
+)
 
 OWN = ".costs.csv"
 
 
-class Book:
+class KnownCosts:
     """The costs that are known: those that come with the records, and those that were measured beside the runs.
 
     Args:
@@ -68,18 +78,18 @@ class Book:
         if here is not None:
             if all(one.machine != machine for one in self.known if one.digest == digests[0]):
                 self._note(f"a machine of which the processor alone is known, {run_costs.words_of(machine[:3])}")
-            found = shorter(known, here)
+            found = bounded_by_longer(known, here)
             return found, KEPT if found.measured_T is None else SCALED, 1.0
         for one in same:
             ratio = ratio_of(known, machine, one.machine)
             if ratio is not None:
                 self._note(f"another machine, {run_costs.words_of(one.machine)}")
-                return shorter(known, one), SCALED, ratio
+                return bounded_by_longer(known, one), SCALED, ratio
         near = None if self.record else run_costs.at_length(known, digests, settings.task.get("T"), machine)
         if near is not None:
             return near, SCALED, 1.0
         found = self._keep(measuring.measure(settings))
-        return shorter(self.known, found), MEASURED if found.measured_T is None else SCALED, 1.0
+        return bounded_by_longer(self.known, found), MEASURED if found.measured_T is None else SCALED, 1.0
 
     def _start(self, settings: Settings) -> float:
         """Seconds of the program's start."""
