@@ -1,14 +1,14 @@
 """The searched tables as a document: which cells solve a case, how fast, how far they hold it, and the claims."""
 
 from collections.abc import Iterable
-from math import inf
+from math import inf, isfinite
 from pathlib import Path
 
 from orthobench.config.words import key, value
 from orthobench.report import costs, document
 from orthobench.report.document import Document, Grid, Section
 from orthobench.report.quantities import NOTHING, Quantity, Shown, number
-from orthobench.report.searched_figures import figures
+from orthobench.report.searched_figures import cap, figures
 from orthobench.study.catalogue import SHIPPED, Catalogue
 from orthobench.study.statistics.ranks import FEWEST, correlation
 from orthobench.study.statistics.status import Interval
@@ -161,12 +161,12 @@ def _facts(found: SearchedTable) -> tuple[str, ...]:
     assert table.search is not None
     size = f"{int(given['params']):,} parameters, " if "params" in given else ""
     stages = ", ".join(f"{stage.trials} trials on {len(stage.seeds)}" for stage in table.search.stages)
-    metric = given.get("stopping.metric", "score of the task")
+    metric, most = given.get("stopping.metric", "score of the task"), cap(found)
     return (
         f"Track {table.track}",
         f"{size}search: {stages} seeds; {len(found.seeds)} seeds reported",
         f"solved: validation {metric} at {given['stopping.threshold']}, {given['stopping.hold']} times in a row",
-        f"at most {int(given.get('trainer.max_steps', 0)):,} steps",
+        *((f"at most {most:,.0f} steps",) if isfinite(most) else ()),
     )
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from orthobench.config.words import key, value
 from orthobench.report import drawing
+from orthobench.study.tables.composed import ComposedTable
 from orthobench.study.verdicts.searched import SearchedCell, SearchedTable
 from orthobench.study.verdicts.trials import steps
 
@@ -56,8 +57,9 @@ def panels(found: Sequence[SearchedTable]) -> "tuple[Figure | None, Figure | Non
 
 
 def cap(found: SearchedTable) -> float:
-    """The greatest number of steps of a run."""
-    return max((float(value(word)) for word in found.table.common if key(word) == "trainer.max_steps"), default=inf)
+    """The greatest number of steps of a run; infinite where epochs end it."""
+    most = ComposedTable(found.table, found.preset).settings(next(iter(found.table.rows))).trainer["max_steps"]
+    return most if most > 0 else inf
 
 
 def _solved(found: SearchedTable, cells: list[SearchedCell]) -> "Figure":
@@ -68,7 +70,8 @@ def _solved(found: SearchedTable, cells: list[SearchedCell]) -> "Figure":
 
 def _mark_solved(axes: "Axes", found: SearchedTable, cells: list[SearchedCell]) -> None:
     """A line per cell: a mark per reported seed at the step at which it had solved the case, crosses at the end."""
-    end = cap(found)
+    runs = [line for cell in cells for line in cell.lines]
+    end = cap(found) if isfinite(cap(found)) else max((line.metric("steps") or 0.0 for line in runs), default=1.0)
     for place, cell in enumerate(cells):
         values = [steps(line) for line in cell.lines]
         able = [step for step in values if isfinite(step)]
@@ -76,7 +79,7 @@ def _mark_solved(axes: "Axes", found: SearchedTable, cells: list[SearchedCell]) 
         if len(able) < len(values):
             axes.plot([end], [place], "x", color=drawing.colour(1), markersize=5)
     drawing.name_lines(axes, (f"{cell.name} {cell.solved[0]}/{cell.solved[1]}" for cell in cells))
-    axes.set_xlim(0, 1.03 * end if isfinite(end) else None)
+    axes.set_xlim(0, 1.03 * end)
     axes.set_xlabel("training steps until solved; a cross: some seeds never did")
 
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import torch
 
 from orthobench.common import signals
+from orthobench.common.paths import absolute
 from orthobench.common.terminal import complain, duration_text, say
 from orthobench.errors import DivergedError, OrthobenchError, Stopped, StorageError, of_system
 from orthobench.models.build import build_optimizer, build_schedule
@@ -297,10 +298,10 @@ def _translate(error: Exception, attempt: Attempt) -> Exception:
             "without such processes."
         )
     if isinstance(error, OSError) and not isinstance(error, OrthobenchError):
-        return StorageError(
-            f"{error.filename or run.settings.folder}: {error.strerror or text}"
-            "; make room, or set runs_root= to another folder."
-        )
+        place, full = str(error.filename or attempt.folder), error.errno in (errno.ENOSPC, errno.EDQUOT)
+        own = full or Path(absolute(place)).is_relative_to(absolute(str(attempt.folder)))
+        fix = "make room, or set runs_root= to another folder" if own else "put that file there, or make it readable"
+        return StorageError(f"{place}: {error.strerror or text}; {fix}.")
     if attempt.restored_from is not None and not attempt.saver.restored and not isinstance(error, OrthobenchError):
         kind = type(error).__name__
         return StorageError(

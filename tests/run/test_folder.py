@@ -1,5 +1,6 @@
 """The contract of `python -m orthobench.run FOLDER`: the folder says all, and what is wrong with it is refused."""
 
+import errno
 import json
 import os
 import shutil
@@ -175,3 +176,26 @@ def test_data_that_have_another_place_here(tmp_path: Path, monkeypatch: pytest.M
     assert read(folder).run["data_root"] == str(tmp_path / "here")
     (tmp_path / "there").mkdir()
     assert read(folder).run["data_root"] == str(tmp_path / "there")
+
+
+@pytest.mark.parametrize(
+    ("number", "inside", "fix"),
+    [
+        (errno.EIO, True, "make room, or set runs_root= to another folder"),
+        (errno.ENOSPC, False, "make room, or set runs_root= to another folder"),
+        (errno.ENOENT, False, "put that file there, or make it readable"),
+        (errno.EACCES, False, "put that file there, or make it readable"),
+    ],
+)
+def test_a_file_that_a_task_cannot_read_is_no_lack_of_room(
+    number: int, inside: bool, fix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exp = orthobench.build(*TINY, f"runs_root={tmp_path / 'runs'}")
+    path = (exp.settings.folder if inside else tmp_path) / "rows.bin"
+
+    def fail(*_: object) -> None:
+        raise OSError(number, os.strerror(number), str(path))
+
+    monkeypatch.setattr(type(exp.task), "batch", fail)
+    with pytest.raises(StorageError, match=f"{path}: {os.strerror(number)}; {fix}"):
+        exp.run()

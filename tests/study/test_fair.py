@@ -143,7 +143,7 @@ def test_every_case_has_the_resolution_of_its_own_test_set(tmp_path: Path) -> No
         "description: Mine\ntrack: fair\nseeds: [1, 2]\nmargin: {}\nscore: test/score\npresets: {}\n"
         "tuning: {seeds: [101], lr: [3e-2, 1e-2, 3e-3, 1e-3, 3e-4], ratio: [1]}\n"
         "common: [task=cued_copying, recipe=none, trainer.max_steps=5]\n"
-        "cells: {gru: [model=gru, model.hidden_size=8]}\n"
+        "cells: {gru: [model=gru, model.hidden_size=0.8e1]}\n"
         "grid: {size: {large: [task.test_size=10000], small: [task.test_size=100]}}\n"
     )
     table = Catalogue((tmp_path,)).table("mine/sizes")
@@ -154,8 +154,10 @@ def test_every_case_has_the_resolution_of_its_own_test_set(tmp_path: Path) -> No
         for row in table.rows
     ]  # fmt: skip
     records.write(tmp_path, table.name, lines)
-    found = {entry.case: entry.resolution for entry in fair_table(table, tmp_path).entries}
+    entries = fair_table(table, tmp_path).entries
+    found = {entry.case: entry.resolution for entry in entries}
     assert found["size=small"] == pytest.approx(100 * found["size=large"])
+    assert {entry.hidden_size for entry in entries} == {8}, "however it is written"
 
 
 def test_equal_seeds_have_an_interval_of_what_the_test_set_resolves(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from scipy import stats
 
 from orthobench.errors import ConfigError
 from orthobench.report.searched import section
+from orthobench.report.searched_figures import figures
 from orthobench.study.catalogue import SHIPPED, Catalogue
 from orthobench.study.records import records
 from orthobench.study.records.recorded import lines_of_like
@@ -135,6 +136,30 @@ def test_a_table_without_lengths_has_no_horizons(found: SearchedTable, tmp_path:
     records.add(tmp_path / "results", table.name, lines)
     (gru, *_) = section(searched_table(table, tmp_path / "results")).grids[0].rows
     assert list(map(str, gru[2:5])) == ["5/5 [0.48, 1.00]", "100 [100, 100]", ""]
+
+
+@pytest.mark.parametrize(
+    ("words", "last"),
+    [
+        ((), "at most 10,000 steps"),
+        (
+            ("trainer.max_steps=-1", "trainer.max_epochs=3"),
+            "solved: validation score of the task at 0.99, 3 times in a row",
+        ),
+    ],
+)
+def test_the_most_steps_of_a_run_are_those_of_its_settings(
+    words: tuple[str, ...], last: str, found: SearchedTable, tmp_path: Path
+) -> None:
+    common = [word for word in CONTENT["common"] if "max_steps" not in word]  # type: ignore[attr-defined]
+    table = made(tmp_path, [], common=[*common, *words])
+    lines = [record(table, tmp_path, "gru", trial, 101, 300.0) for trial in (0, 1)]
+    lines += [record(table, tmp_path, "gru", 0, seed, 100.0 if seed < 3 else None) for seed in table.seeds]
+    records.add(tmp_path / "results", table.name, lines)
+    again = searched_table(table, tmp_path / "results")
+    assert section(again).facts[-1].endswith(last)
+    (axes,) = next(iter(figures(again).values())).axes
+    assert axes.dataLim.x1 == (900 if words else 10_000), "where the crosses are"
 
 
 def test_a_table_says_which_cells_are_in_another_group_than_in_the_one_that_it_is_like(

@@ -279,7 +279,8 @@ def _entry(
     lines = tuple(line for line in by_row.get(best, ()) if line.seed in reported)
     budget = composed.budget(best or next(iter(rows.values()))) if tuned or lines else {}
     words = {key(word): value(word) for word in table.row(next(iter(rows.values())))}
-    size = int(words["model.hidden_size"]) if "model.hidden_size" in words else None
+    written = words.get("model.hidden_size", "")
+    size = int(written) if written.isdecimal() else None
     if size is None and (tuned or lines):  # that of a budget of parameters
         size = composed.settings(next(iter(rows.values()))).model.get("hidden_size")
     return FairEntry(model, size, case, rows, tuned, choice, lines, score, len(reported), budget)
