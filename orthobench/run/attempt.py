@@ -300,8 +300,9 @@ def _translate(error: Exception, attempt: Attempt) -> Exception:
     if isinstance(error, OSError) and not isinstance(error, OrthobenchError):
         place, full = str(error.filename or attempt.folder), error.errno in (errno.ENOSPC, errno.EDQUOT)
         own = full or Path(absolute(place)).is_relative_to(absolute(str(attempt.folder)))
-        fix = "make room, or set runs_root= to another folder" if own else "put that file there, or make it readable"
-        return StorageError(f"{place}: {error.strerror or text}; {fix}.")
+        if own:
+            return StorageError(f"{place}: {error.strerror or text}; make room, or set runs_root= to another folder.")
+        return StorageError(f"{place}: {error.strerror or text}; put that file there, or make it readable.")
     if attempt.restored_from is not None and not attempt.saver.restored and not isinstance(error, OrthobenchError):
         kind = type(error).__name__
         return StorageError(

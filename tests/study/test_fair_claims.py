@@ -102,7 +102,11 @@ def test_a_cell_without_all_its_seeds_bears_out_nothing(cued: FairTable) -> None
         ({"learns": ["grus"]}, "digits=3", "grus is no cell of the table: did you mean 'gru'"),
         ({"learns": ["gru"]}, "digits=33", "the table has no case 'digits=33'"),
         ({"above": "chance", "cells": ["gru"]}, "digits=3", "level chance is not known"),
-        ({"horizon": ["gru"], "below": 200}, "digits=3", "claims[0]: length 200 is not tested: choose among 10, 20"),
+        (
+            {"horizon": ["gru"], "below": 200},
+            "digits=3",
+            "claims[0]: length 200 is not tested: choose one of task.eval_lengths=[10, 20",
+        ),
     ],
     ids=str,
 )

@@ -123,7 +123,9 @@ def test_a_claim_on_a_length_that_is_not_tested_is_refused(
 ) -> None:
     """All that hold the longest length would be below a greater one."""
     table = made(tmp_path, [{"claim": "It does.", "test": {"horizon": ["gru"], **test}}])
-    with pytest.raises(ConfigError, match=r"claims\[0\]: length .* is not tested: choose among 4, 8, 16"):
+    with pytest.raises(
+        ConfigError, match=r"claims\[0\]: length .* is not tested: choose one of task.eval_lengths=.4, 8, 16"
+    ):
         outcomes(searched_table(table, tmp_path / "results"))
 
 

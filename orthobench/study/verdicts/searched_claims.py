@@ -79,9 +79,9 @@ def refuse_untested(test: dict[str, Any], lengths: Sequence[int], place: str) ->
     """
     limits = [value for name, value in test.items() if name != "horizon"] if "horizon" in test else []
     if not set(limits) <= set(lengths):
-        listed = ", ".join(map(str, lengths))
-        told = f"choose among {listed}" if listed else "give the table task.eval_lengths="
-        raise ConfigError(f"{place}: length {limits[0]} is not tested: {told}.")
+        raise ConfigError(
+            f"{place}: length {limits[0]} is not tested: choose one of task.eval_lengths={list(lengths)}."
+        )
 
 
 def outcomes(found: SearchedTable) -> list[ClaimOutcome]:
