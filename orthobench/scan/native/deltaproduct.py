@@ -62,9 +62,9 @@ def _run(cell: Any, x: Tensor, state: State, own: Any, writes: int, channels: in
     H, d, e = cell.state_shapes()[0]
     settings = {"H": H, "d": d, "e": e, "writes": writes, "reach": cell.reach, **more}
     settings |= {"shown": cell.output_gate != "none", "K": cell.convolution or 0}
-    names = ("kernel", "A", "dt", "scale")
+    shapes = {"kernel": (settings["K"], channels), "A": (H,), "dt": (H,), "scale": (e,)}
     parameters = (getattr(cell, "kernel", None), getattr(cell, "A", None), getattr(cell, "dt", None), cell.scale)
     memory = matrix_memory.MatrixMemory(
-        "deltaproduct", DeltaHeads, settings, channels, H * e, H * d * e, writes, ("S",), names
+        "deltaproduct", DeltaHeads, settings, channels, H * e, H * d * e, writes, ("S",), shapes
     )
     return matrix_memory.run(cell, x, state, memory, own, parameters, cell.O)

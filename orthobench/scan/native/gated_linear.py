@@ -46,13 +46,15 @@ def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
     """Run a `MinGRU`, `MinLSTM` or `Rotation` cell over x from `state`; see `reference.run`.
 
     Raises:
-        ValueError: a projection that does not fit.
+        ValueError: a projection or a bias that does not fit.
     """
     usual = x.dtype == cell.U.dtype and not torch.is_autocast_enabled("cpu") and type(cell).project is Cell.project
     source: Any = (x, cell.U, cell.joint_bias()) if usual else (projected(cell, x, ()).transpose(0, 1), None, None)
     width, N = len(cell.U) if usual else source[0].shape[-1], cell.hidden_size
     if width != N * len(cell.gates) or (usual and cell.U.shape[1] != x.shape[-1]):
         raise ValueError(f"projection of width {width} does not fit {N} units with {len(cell.gates)} gates.")
+    if usual and source[2] is not None and source[2].shape != (width,):
+        raise ValueError(f"a bias {tuple(source[2].shape)} does not fit a projection of width {width}.")
     dtype = cell.U.dtype.to_complex() if cell.complex_state else cell.U.dtype
     h0 = state[0].to(dtype).expand(len(x), N).contiguous()
     h_BTN = GatedScan.apply(*source, h0, _kind(cell))

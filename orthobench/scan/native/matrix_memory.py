@@ -41,7 +41,8 @@ class MatrixMemory:
         width: of the outputs that the loops write.
         kept: numbers of the states of a sequence.
         writes: per step.
-        states, parameters: names of pointers; a state's is that of its last value, and a gradient's has a d in front.
+        states: names of pointers, those of last values; a gradient's has a d in front.
+        parameters: the same of parameters, with their shapes.
     """
 
     loops: str
@@ -52,7 +53,7 @@ class MatrixMemory:
     kept: int
     writes: int
     states: tuple[str, ...]
-    parameters: tuple[str, ...]
+    parameters: dict[str, tuple[int, ...]]
 
     def run(self, way: str, p: Tensor, **tensors: Tensor | None) -> None:
         """Call the loops for all sequences of projections p (B, T, M)."""
@@ -84,12 +85,17 @@ def run(
         O: what mixes the outputs of all heads, (N, V), or null.
 
     Raises:
-        ValueError: a state that does not fit.
+        ValueError: a projection, a parameter or a state that does not fit.
     """
     U, B = cell.U, x.shape[0]
     usual = x.dtype == U.dtype and not torch.is_autocast_enabled("cpu") and type(cell).project is own.project
     source: Any = (x, U, cell.joint_bias()) if usual else (projected(cell, x, ()).transpose(0, 1), None, None)
-    shapes = cell.state_shapes()
+    width, shapes = len(U) if usual else source[0].shape[-1], cell.state_shapes()
+    if width != sum(cell.sizes):
+        raise ValueError(f"projection of width {width} does not fit: {sum(cell.sizes)} is needed.")
+    for one, (name, shape) in zip(parameters, memory.parameters.items(), strict=True):
+        if one is not None and one.shape != shape:
+            raise ValueError(f"{name} {tuple(one.shape)} does not fit: {shape} is needed.")
     if any(s.shape[1:] != shape for s, shape in zip(state, shapes, strict=True)):
         raise ValueError(f"states {[tuple(s.shape) for s in state]} do not fit: {list(shapes)} are needed for each.")
     states = [s.expand(B, *s.shape[1:]) for s in state]

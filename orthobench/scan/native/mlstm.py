@@ -11,8 +11,7 @@ from orthobench.scan.native import matrix_memory
 from orthobench.scan.native.library import Struct, long, pointer
 
 NUMBERS = ("T", "B", "H", "d", "e", "width", "K", "inside", "P_row", "P_time", "dP_row", "dP_time")
-PARAMETERS = ("kernel", "G", "bias", "scale")
-GIVEN = ("P", "before", *PARAMETERS, "C0", "n0", "m0", "C", "n", "m", "kept", "Y")
+GIVEN = ("P", "before", "kernel", "G", "bias", "scale", "C0", "n0", "m0", "C", "n", "m", "kept", "Y")
 MADE = ("dY", "dP", "dbefore", "dkernel", "dG", "dbias", "dscale", "dsum", "dC", "dn", "dm")
 
 
@@ -30,7 +29,9 @@ def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
     settings = {"H": H, "d": d, "e": e, "K": cell.convolution or 0, "inside": inside}
     kernel = None if cell.convolution is None else cell.kernel
     gates = (cell.G, torch.cat([cell.b["i"], cell.b["f"]])) if inside else (None, None)
+    inputs = 2 * H * d + H * e
+    shapes = {"kernel": (settings["K"], 2 * H * d), "G": (2 * H, inputs), "bias": (2 * H,), "scale": (H * e,)}
     memory = matrix_memory.MatrixMemory(
-        "mlstm", MemoryHeads, settings, 2 * H * d, H * e, H * (d * e + d + 1), 1, ("C", "n", "m"), PARAMETERS
+        "mlstm", MemoryHeads, settings, 2 * H * d, H * e, H * (d * e + d + 1), 1, ("C", "n", "m"), shapes
     )
     return matrix_memory.run(cell, x, state, memory, mlstm.MLSTM, (kernel, *gates, cell.scale))

@@ -89,6 +89,13 @@ def test_a_projection_of_another_width_is_refused() -> None:
         engine.run(cell, draw(2, 5, 3), start(cell, 2))
 
 
+def test_a_bias_of_another_length_is_refused() -> None:
+    cell = make(MinGRU)
+    cell.b["h"] = torch.nn.Parameter(draw(1))
+    with pytest.raises(ValueError, match=r"a bias \(9,\) does not fit a projection of width 16"):
+        engine.run(cell, draw(2, 5, 3), start(cell, 2))
+
+
 @pytest.mark.skipif(platform.machine().lower() not in ("x86_64", "amd64", "aarch64"), reason="nothing is flushed there")
 def test_denormal_numbers_count_as_zero_in_the_loops_alone() -> None:
     cell = make(MinGRU, candidate="identity").float()

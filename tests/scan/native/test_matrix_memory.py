@@ -1,6 +1,6 @@
 """The compiled loops of cells whose state is a matrix: borders of blocks and chunks, and the convolution."""
 
-from itertools import chain
+from itertools import chain, product
 from typing import Any
 
 import pytest
@@ -94,6 +94,38 @@ def test_states_that_do_not_fit_are_refused(which: int) -> None:
     state[which] = state[which][..., :-1]
     with pytest.raises(ValueError, match=r"states .* do not fit: .* are needed"):
         engine.run(cell, draw(2, 4, 3), tuple(state))
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@every_cell
+def test_a_projection_of_another_width_is_refused(name: str, wide: bool) -> None:
+    cls, options = CELLS[name]
+
+    class Other(cls):  # type: ignore[misc,valid-type]
+        def project(self, x: Tensor) -> Tensor:
+            p = super().project(x)
+            return torch.cat([p, p], -1) if wide else p[..., :-1]
+
+    cell = make(Other, **options)
+    with pytest.raises(ValueError, match=r"projection of width .* does not fit"):
+        engine.run(cell, draw(2, 4, 3), start(cell, 2))
+
+
+@pytest.mark.parametrize(
+    ("name", "parameter"),
+    [
+        *product(("gated", "gated deltanet"), ("kernel", "A", "dt", "scale")),
+        *product(("mlstm",), ("kernel", "G", "scale", "b.f")),
+    ],
+)
+def test_a_parameter_of_another_shape_is_refused(name: str, parameter: str) -> None:
+    """Also one that torch would broadcast: C would read what lies behind it."""
+    cls, options = CELLS[name]
+    cell = make(cls, **options)
+    module, _, leaf = parameter.rpartition(".")
+    torch.nn.Module.__setattr__(cell.get_submodule(module), leaf, torch.nn.Parameter(cell.get_parameter(parameter)[:1]))
+    with pytest.raises(ValueError, match=r"does not fit: .* is needed"):
+        engine.run(cell, draw(2, 4, 3), start(cell, 2))
 
 
 def test_the_convolution_against_torchs() -> None:
