@@ -137,3 +137,11 @@ def test_cross_entropy_is_minus_the_logarithm_of_the_right_class_share(K: int, s
     torch.testing.assert_close(cross_entropy(y, target), expected.mean())
     (slope,) = torch.autograd.grad(cross_entropy(y, target), y)
     torch.testing.assert_close(slope, (y.softmax(-1) - right) / expected.numel())
+
+
+@pytest.mark.parametrize("K", [4, 16])
+@pytest.mark.parametrize("target", [torch.full((3, 4, 4), 0.25), torch.zeros(4, 3).long(), torch.zeros(12).long()])
+def test_targets_of_another_shape_are_refused(K: int, target: torch.Tensor) -> None:
+    """As many as there are answers, and shares of as many classes as there are steps, would give a number."""
+    with pytest.raises(ConfigError, match=r"do not suit answers .*: give a class for each answer, a whole number"):
+        cross_entropy(torch.zeros(3, 4, K), target)
