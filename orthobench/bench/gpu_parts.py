@@ -96,17 +96,22 @@ def steps() -> None:
 
 
 def linear() -> None:
-    """Cells that are linear in their state: their own loop and what is done at once, and packages that are missing."""
+    """Cells that are linear in their state: their own loop and what is done at once, beside other packages' layers."""
     import torch
 
-    from orthobench.bench import cells
+    from orthobench.bench import cells, peers
     from orthobench.bench.timing import Bench
 
     need_gpu()
-    for peer in PEERS:
-        say(f"{peer}: {version(peer)}")
-    for row in cells.measure(Bench(torch.device("cuda"), 1.0, 3, 5, True)):
+    for name in PEERS:
+        say(f"{name}: {version(name)}")
+    bench = Bench(torch.device("cuda"), 1.0, 3, 5, True)
+    for row in cells.measure(bench):
         give(row)
+    for peer in peers.PEERS:
+        if peer.gpu:
+            for row in peers.compare(bench, peer, *peers.SIZES[0]):
+                give(row)
 
 
 def flagship() -> None:

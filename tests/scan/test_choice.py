@@ -282,14 +282,6 @@ def test_tensorfloat_in_torchs_kernels_only_where_torch_was_told_so() -> None:
         torch.set_float32_matmul_precision("highest")
 
 
-def test_matrix_states_need_a_triton_that_compiles_their_sums(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The compiler of 3.6 ends the process on an H200."""
-    cell = random_cell(DeltaProduct, hidden_size=8, heads=2)
-    for version, refused in (((3, 6), True), ((3, 7), False), ((4, 0), False)):
-        monkeypatch.setattr(triton_engine, "version", lambda version=version: version)
-        assert ("need Triton 3.7" in (triton_engine.why_not(cell) or "")) == refused
-
-
 def test_what_is_not_measured_is_not_taken_for_cells_that_are_linear(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choice, "prices", lambda *_: {})
     monkeypatch.setattr(choice, "_can_run", lambda *_: True)

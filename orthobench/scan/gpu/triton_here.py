@@ -2,7 +2,6 @@
 
 import os
 from functools import lru_cache
-from importlib import metadata
 from importlib.util import find_spec
 
 import torch
@@ -24,11 +23,6 @@ def missing(device: torch.device, dtype: torch.dtype) -> str | None:
 
 
 @lru_cache
-def version() -> tuple[int, ...]:
-    """The first two numbers of the package's version; none where it is not installed."""
-    return tuple(int(part) for part in metadata.version("triton").split(".")[:2]) if _installed() else ()
-
-
 @lru_cache
 def _installed() -> bool:
     return find_spec("triton") is not None

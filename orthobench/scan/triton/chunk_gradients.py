@@ -5,7 +5,7 @@
 import triton
 import triton.language as tl
 
-from orthobench.scan.triton.chunks import between, column, column_of, decays, dot, kernel, read, row_of, write
+from orthobench.scan.triton.chunks import between, column, column_of, decays, dot, kernel, read, row_of, summed, write
 
 
 @triton.jit
@@ -115,8 +115,8 @@ def through_gate(
     pairs = DA * dot(Q, tl.trans(K), PRECISION)
     if ERASE:
         pairs += DL * dot(R, tl.trans(K), PRECISION)
-    pairs = tl.cumsum(pairs, 0, reverse=True) + tl.sum(K * DK, 1)[None, :]
-    moved = tl.cumsum(tl.sum(Q * DQ + R * DR, 1)[:, None], 0, reverse=True) + tl.sum(end[:, None] * whole)
+    pairs = summed(pairs, True, C) + tl.sum(K * DK, 1)[None, :]
+    moved = summed(tl.sum(Q * DQ + R * DR, 1)[:, None], True, C) + tl.sum(end[:, None] * whole)
     moved += tl.sum(tl.where(rows > columns, pairs, 0.0), 1)[:, None]
     write(dg, moved, first, W, H, 1, C, 1)
     DQ += dot(DA, K, PRECISION)

@@ -52,6 +52,20 @@ def column_of(tile, i, C: tl.constexpr):
 
 
 @triton.jit
+def summed(tile, BACK: tl.constexpr, C: tl.constexpr):
+    """Sums of the rows of a tile (C, C) or (C, 1) from the first to each, or from each to the last.
+
+    With Triton 3.6 `tl.cumsum` over the rows of such tiles does not compile.
+    """
+    if tile.shape[1] == 1:
+        rows, columns = tl.arange(0, C)[:, None], tl.arange(0, C)[None, :]
+        kept = rows <= columns if BACK else rows >= columns
+        return tl.sum(tl.where(kept, tl.trans(tile), 0.0), 1)[:, None]
+    else:
+        return tl.trans(tl.cumsum(tl.trans(tile), 1, reverse=BACK))
+
+
+@triton.jit
 def decays(g, first, W, H, d: tl.constexpr, CHANNELS: tl.constexpr, C: tl.constexpr, D: tl.constexpr):
     """Products of gates: from the start of the chunk up to every write, from behind it to the end, and all.
 
@@ -63,8 +77,11 @@ def decays(g, first, W, H, d: tl.constexpr, CHANNELS: tl.constexpr, C: tl.conste
     own = read(g, first, W, H * width, width, C, columns)
     inside = tl.arange(0, C)[:, None] < C - 1
     following = tl.where(inside, read(g, first + 1, W, H * width, width, C, columns), 0.0)
-    behind = tl.cumsum(following, 0, reverse=True)
-    return tl.exp(tl.cumsum(own, 0)), tl.exp(behind), tl.exp(tl.sum(own, 0))[:, None]
+    if CHANNELS:
+        since, behind = tl.cumsum(own, 0), tl.cumsum(following, 0, reverse=True)
+    else:
+        since, behind = summed(own, False, C), summed(following, True, C)
+    return tl.exp(since), tl.exp(behind), tl.exp(tl.sum(own, 0))[:, None]
 
 
 @triton.jit
@@ -72,7 +89,7 @@ def between(g, first, W, H, C: tl.constexpr):
     """E_ti, the product of the gates of a head behind the write i up to t, (C, C); zero for t < i."""
     rows, columns = tl.arange(0, C)[:, None], tl.arange(0, C)[None, :]
     own = read(g, first, W, H, 1, C, 1)
-    return tl.where(rows >= columns, tl.exp(tl.cumsum(tl.where(rows > columns, own, 0.0), 0)), 0.0)
+    return tl.where(rows >= columns, tl.exp(summed(tl.where(rows > columns, own, 0.0), False, C)), 0.0)
 
 
 @triton.jit

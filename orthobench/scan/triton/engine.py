@@ -15,12 +15,11 @@ from orthobench.cells.heads import Headed
 from orthobench.scan.families import lookup
 from orthobench.scan.fused import matrix_cells
 from orthobench.scan.gpu import choice
-from orthobench.scan.gpu.triton_here import missing, version
+from orthobench.scan.gpu.triton_here import missing
 
 LARGEST = {"elman": 256}  # hidden units; larger matrices would be read from the cache at every step
 LARGEST_KEYS = 64  # of a head with a matrix state, whose kernels would spill registers beyond
 LARGEST_OF_SEVERAL = 128
-SUMMING = (3, 7)  # Triton that compiles tl.cumsum in the chunks of a matrix state
 
 advantage = partial(choice.advantage, "triton")
 
@@ -32,8 +31,6 @@ def why_not(cell: Cell) -> str | None:
         return f"it has no kernel for {type(cell).__name__}"
     if family == "matrix" and (keys := cast(Headed, cell).key_width) > LARGEST_KEYS:
         return f"its kernels for {type(cell).__name__} are for keys of up to {LARGEST_KEYS} numbers, not {keys}"
-    if family == "matrix" and () < version() < SUMMING:
-        return f"its kernels for {type(cell).__name__} need Triton 3.7: the compiler of 3.6 ends on their sums"
     largest = LARGEST.get(family, LARGEST_OF_SEVERAL)
     if cell.hidden_size > largest and family not in choice.LINEAR:
         return f"its kernels for {type(cell).__name__} are for up to {largest} hidden units, not {cell.hidden_size}"
