@@ -76,15 +76,13 @@ static void turn_over(const REAL *X, int64_t rows, int64_t columns, REAL *out) {
 
 void row_dots(const REAL *X, const REAL *Y, int64_t rows, int64_t W, REAL *out) {
     for (int64_t i = 0; i < rows; i += LANES) {
-        vector sums[LANES], total = {0};
+        vector sums[LANES];
         UNROLL_LANES for (int m = 0; m < LANES; m++) {
             sums[m] = (vector){0};
             const REAL *x = X + (i + m) * W, *y = Y + (i + m) * W;
             for (int64_t w = 0; w < W; w += LANES) sums[m] += VECTOR(x + w) * VECTOR(y + w);
         }
-        transpose(sums);
-        UNROLL_LANES for (int m = 0; m < LANES; m++) total += sums[m];
-        VECTOR(out + i) = total;
+        VECTOR(out + i) = sum_each(sums);
     }
 }
 

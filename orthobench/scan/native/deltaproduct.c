@@ -26,6 +26,7 @@ typedef struct {
     int64_t steps, chunks, M;         /* of a block; channels */
     REAL *x, *slope, *dx, *rows;      /* (steps, M) behind SiLU, its derivative, the gradient; (CHUNK, V) */
     REAL *beta, *gate, *dbeta, *dlog; /* (steps, writes, H), (steps, H) */
+    REAL *rate, *log;                 /* (H) exp(A); (steps, H) the logarithms of the gates */
 } Block;
 
 static Block block_of(const DeltaHeads *s, REAL **memory) {
@@ -38,6 +39,7 @@ static Block block_of(const DeltaHeads *s, REAL **memory) {
     b.rows = take(memory, CHUNK * b.h.V);
     b.beta = take(memory, b.steps * s->writes * s->H), b.dbeta = take(memory, b.steps * s->writes * s->H);
     b.gate = take(memory, b.steps * s->H), b.dlog = take(memory, b.steps * s->H);
+    b.rate = take(memory, s->H), b.log = take(memory, b.steps * s->H);
     return b;
 }
 
@@ -49,9 +51,8 @@ static inline REAL softplus(REAL x) {
     return (x > 0 ? x : 0) + (sizeof(REAL) == 8 ? (REAL)log1p((double)e) : (REAL)log1pf((float)e));
 }
 
-/* The logarithm of a head's gate, from its projection. */
-static inline REAL log_gate(const DeltaHeads *s, int64_t head, REAL a) {
-    return -(REAL)exp((double)s->A[head]) * softplus(a + s->dt[head]);
+static void read_rates(const DeltaHeads *s, Block *b) {
+    for (int64_t head = 0; s->gated && head < s->H; head++) b->rate[head] = (REAL)exp((double)s->A[head]);
 }
 
 /* x, beta and the gate of the steps t ... t + count - 1. */
@@ -61,8 +62,11 @@ static void read_block(const DeltaHeads *s, Block *b, int64_t row, int64_t t, in
         const REAL *p = ROW_OF(t + i) + b->M;
         convolve(&b->convolution, t + i, row, b->x + i * b->M, s->dP ? b->slope + i * b->M : 0);
         for (int64_t j = 0; j < n; j++) b->beta[i * n + j] = (REAL)s->reach * sigmoid(p[j]);
-        for (int64_t head = 0; s->gated && head < s->H; head++)
-            b->gate[i * s->H + head] = (REAL)exp((double)log_gate(s, head, p[n + head]));
+        for (int64_t head = 0; s->gated && head < s->H; head++) {
+            REAL log = -b->rate[head] * softplus(p[n + head] + s->dt[head]);
+            b->log[i * s->H + head] = log;
+            b->gate[i * s->H + head] = exp_negative(log);
+        }
     }
 }
 
@@ -141,6 +145,7 @@ void deltaproduct_forward(const DeltaHeads *s, int64_t first, int64_t last, REAL
     int64_t K = b.h.K, V = b.h.V, size = s->d * s->e;
     REAL *O = take(&scratch, CHUNK * V), *states = take(&scratch, s->H * K * V);
     memset(b.x, 0, (scratch - b.x) * sizeof(REAL));
+    read_rates(s, &b);
     for (int64_t row = first; row < last; row++) {
         REAL *kept = s->kept + row * blocks_of(s->T, b.steps) * s->H * size;
         for (int64_t head = 0; head < s->H; head++)
@@ -195,11 +200,10 @@ static void block_back(const DeltaHeads *s, Block *b, int64_t row, int64_t t, in
             dp[j] = (REAL)s->reach * y * (1 - y) * b->dbeta[i * n + j];
         }
         for (int64_t head = 0; s->gated && head < s->H; head++) {
-            REAL a = p[n + head], dlog = b->dlog[i * s->H + head];
-            REAL da = -dlog * (REAL)exp((double)s->A[head]) * sigmoid(a + s->dt[head]);
+            REAL dlog = b->dlog[i * s->H + head], da = -dlog * b->rate[head] * sigmoid(p[n + head] + s->dt[head]);
             dp[n + head] = da;
             s->ddt[row * s->H + head] += da;
-            s->dA[row * s->H + head] += dlog * log_gate(s, head, a);
+            s->dA[row * s->H + head] += dlog * b->log[i * s->H + head];
         }
     }
 }
@@ -211,6 +215,7 @@ void deltaproduct_backward(const DeltaHeads *s, int64_t first, int64_t last, REA
     REAL *chunks = take(&scratch, b.chunks * H * own), *N = take(&scratch, b.chunks * H * STACK * V);
     REAL *G = take(&scratch, H * K * V);
     memset(b.x, 0, (scratch - b.x) * sizeof(REAL));
+    read_rates(s, &b);
     Chunk *found = (Chunk *)(void *)scratch;
     for (int64_t i = 0; i < b.chunks * H; i++) found[i] = chunk_at(&b.h, chunks + i * own);
     for (int64_t row = first; row < last; row++) {
