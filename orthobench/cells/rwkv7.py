@@ -14,6 +14,7 @@ are those of the authors' code for a first layer, but for O, which there starts 
 """
 
 import math
+from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
@@ -87,20 +88,29 @@ class RWKV7(Outer):
         return vectors(x, self.U)
 
     def writes(
-        self, p: Tensor, before: tuple[Tensor, ...], convolve: Convolve
+        self,
+        p: Tensor,
+        before: tuple[Tensor, ...],
+        convolve: Convolve | None = None,
+        heads: Callable[..., tuple[Writes, Tensor]] | None = None,
     ) -> tuple[Writes, tuple[Tensor, ...], tuple[Tensor, ...]]:
-        """See `Outer`; `read` is told the bonus and the output gate."""
+        """See `Outer`; `read` is told the bonus and the output gate. An engine may have its own way of `written`."""
         whole = torch.cat([before[0], p], dim=1)
         change = whole[:, :-1] - p
         mixed = (p + change * mu for mu in self.mu.chunk(len(MIXED)))
         r, k, v, w, a, g = (F.linear(x, M) for x, M in zip(mixed, self.U.split(self.sizes), strict=True))
-        ln_w = -math.exp(-0.5) * torch.sigmoid(F.linear(torch.tanh(w), self.W2, self.w0))
-        a = torch.sigmoid(F.linear(a, self.A2, self.a0)) * (1 + ln_w.exp() if self.negative else 1)
+        w, a = F.linear(torch.tanh(w), self.W2, self.w0), F.linear(a, self.A2, self.a0)
+        writes, bonus = (heads or self.written)(r, k, v, w, a)
+        return writes, (bonus, F.linear(torch.sigmoid(g), self.G2)), (whole[:, -1:],)
+
+    def written(self, r: Tensor, k: Tensor, v: Tensor, w: Tensor, a: Tensor) -> tuple[Writes, Tensor]:
+        """Writes and the bonus from maps of the input, (B, T, N) each; w and a are those before their sigmoids."""
+        ln_w = -math.exp(-0.5) * torch.sigmoid(w)
+        a = torch.sigmoid(a) * (1 + ln_w.exp() if self.negative else 1)
         r, k, v, ln_w, a, removed, written = map(self.split, (r, k, v, ln_w, a, k * self.K, k * (1 + (a - 1) * self.L)))
         removed = removed / removed.norm(dim=-1, keepdim=True).clamp(min=SHORTEST)
         bonus = (r * written * self.split(self.R)).sum(-1, keepdim=True) * v
-        writes = Writes(ln_w, r, written, v, removed * torch.exp(-ln_w), a * removed)
-        return writes, (bonus, F.linear(torch.sigmoid(g), self.G2)), (whole[:, -1:],)
+        return Writes(ln_w, r, written, v, removed * torch.exp(-ln_w), a * removed), bonus
 
     def read(self, o: Tensor, *told: Tensor) -> Tensor:
         """See `Outer`."""

@@ -64,6 +64,7 @@ from orthobench.scan.native import (
     oscillators,
     pdssm,
     plane_rotations,
+    rwkv7,
     slstm,
 )
 from orthobench.scan.native.convolution import convolve
@@ -185,7 +186,8 @@ FAMILIES: dict[type, RunNative] = {
     DeltaProduct: deltaproduct.run,
     MLSTM: mlstm.run,
     GatedOuter: _gated_outer,
-    **dict.fromkeys((Mamba2, RWKV7), _outer),
+    Mamba2: _outer,
+    RWKV7: rwkv7.run,
     Mamba3: _mamba3,
 }
 

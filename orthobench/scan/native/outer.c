@@ -31,6 +31,22 @@ static Step step_at(const OuterState *s, int64_t line, int64_t t, REAL *v) {
     return (Step){s->g + at, s->q + at, s->k + at, s->r ? s->r + at : 0, s->p ? s->p + at : 0, values};
 }
 
+#define AHEAD 3 /* steps */
+
+static inline void foresee(const REAL *row, int64_t n) {
+    for (int64_t j = 0; row && j < n; j += 64 / (int64_t)sizeof(REAL)) __builtin_prefetch(row + j);
+}
+
+/* What a later step reads begins to come: heads are far apart, and the processor foresees no rows that are. */
+static inline void foresee_step(const OuterState *s, int64_t line, int64_t t, const REAL *outside) {
+    if (t < 0 || t >= s->T) return;
+    Step later = step_at(s, line, t, 0);
+    const REAL *rows[] = {later.g, later.q, later.k, later.r, later.p};
+    UNROLL for (int i = 0; i < 5; i++) foresee(rows[i], s->d);
+    foresee(later.v, s->e);
+    if (outside) foresee(outside + (later.v - s->v), s->e);
+}
+
 /* What a step erases, u = (diag(g) S)^T r. */
 static void erased(Step now, int64_t d, int64_t W, const REAL *S, REAL *u) {
     for (int64_t w = 0; w < W; w += LANES) {
@@ -86,6 +102,7 @@ FIXED void forward(const int kind, const OuterState *s, int64_t first, int64_t l
         if (kind != ADD && s->T) erased(step_at(s, line, 0, 0), d, W, S, u);
         for (int64_t t = 0; t < s->T; t++) {
             Step now = step_at(s, line, t, W == e ? 0 : room), behind = step_at(s, line, t + 1 < s->T ? t + 1 : t, 0);
+            foresee_step(s, line, t + AHEAD, 0);
             one_step(kind, 1, now, behind, d, W, S, u, o, next, S);
             narrowed(o, 1, e, W, s->O + (now.q - s->q) / d * e);
             REAL *before = u;
@@ -172,6 +189,7 @@ FIXED void backward(const int kind, const OuterState *s, int64_t first, int64_t 
         if (kind != ADD && T) erased(step_at(s, line, 0, 0), d, W, trail, u);
         for (int64_t t = 0; t < T; t++) {
             Step now = step_at(s, line, t, W == e ? 0 : v), behind = step_at(s, line, t + 1 < T ? t + 1 : t, 0);
+            foresee_step(s, line, t + AHEAD, 0);
             one_step(kind, 0, now, behind, d, W, trail + t * d * W, u + t * W, dv, u + (t + 1) * W,
                      trail + (t + 1) * d * W);
         }
@@ -179,6 +197,13 @@ FIXED void backward(const int kind, const OuterState *s, int64_t first, int64_t 
         for (int64_t t = T - 1; t >= 0; t--) {
             Step now = step_at(s, line, t, W == e ? 0 : v);
             int64_t keys = now.q - s->q, values = keys / d * e;
+            foresee_step(s, line, t - AHEAD, s->dO);
+            if (t >= AHEAD) {
+                int64_t there = keys - AHEAD * s->H * d;
+                REAL *made[] = {s->dg, s->dq, s->dk, s->dr, s->dp};
+                UNROLL for (int i = 0; i < 5; i++) if (made[i]) foresee(made[i] + there, d);
+                foresee(s->dv + there / d * e, e);
+            }
             const REAL *S = trail + t * d * W, *ut = u + t * W, *dO = s->dO + values;
             if (W != e) widened(dO, 1, e, W, room), dO = room;
             int64_t w = 0;

@@ -104,6 +104,7 @@ CASES = [
     pytest.param(PDSSM, {"dictionary": 2, "selection": "rows"}, id="pdssm, rows"),
     pytest.param(Attention, {"heads": 2, "window": 3}, id="attention"),
     pytest.param(RWKV7, {"heads": 2, "rank": 2}, id="rwkv7"),
+    pytest.param(RWKV7, {"heads": 1, "rank": 1, "negative": True}, id="rwkv7, negative"),
 ]
 every_case = pytest.mark.parametrize(("cls", "options"), CASES)
 JUMPING = ("m2rnn, clipped", "pdssm", "pdssm, rows")  # where a choice jumps, or the gradient is another on purpose

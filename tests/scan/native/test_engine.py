@@ -11,6 +11,7 @@ from orthobench.cells.complex_elman import ComplexElman
 from orthobench.cells.elman import Elman
 from orthobench.cells.lstm import LSTM
 from orthobench.cells.pdssm import PDSSM
+from orthobench.cells.rwkv7 import RWKV7
 from orthobench.cells.scalar_gated import ScalarGated
 from orthobench.cells.slstm import SLSTM
 from orthobench.common import registry
@@ -115,6 +116,14 @@ def test_a_unit_that_is_not_a_number_is_moved_and_not_lost() -> None:
     cell = make(PDSSM, dictionary=3)
     state = (torch.full((2, 8), torch.nan, dtype=torch.complex128),)
     assert engine.run(cell, draw(2, 30, 3), state)[0].isnan().any(-1).all()
+
+
+@pytest.mark.parametrize("value", [0.0, 1e-14])
+def test_what_has_no_length_is_removed_as_by_the_loop(value: float) -> None:
+    cell = make(RWKV7, heads=2, rank=2)
+    with torch.no_grad():
+        cell.get_parameter("K").fill_(value)
+    assert_equal(cell, draw(2, 5, 3), start(cell, 2))
 
 
 @pytest.mark.parametrize("selection", ["columns", "rows"])
