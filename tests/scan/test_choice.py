@@ -23,6 +23,7 @@ from orthobench.run.memory import estimate
 from orthobench.scan import ENGINES, Engine, choose, recurrence, reference, words
 from orthobench.scan.cuda import engine as cuda_engine
 from orthobench.scan.fused import engine as fused
+from orthobench.scan.fused import torch_kernels
 from orthobench.scan.gpu import choice, costs
 from orthobench.scan.graph import engine as graph_engine
 from orthobench.scan.triton import engine as triton_engine
@@ -280,6 +281,17 @@ def test_tensorfloat_in_torchs_kernels_only_where_torch_was_told_so() -> None:
             assert torch.backends.cudnn.allow_tf32 == allowed
     finally:
         torch.set_float32_matmul_precision("highest")
+
+
+def test_weights_for_torchs_kernel_are_neighbours_in_memory() -> None:
+    """Else cuDNN copies them at every call, and torch warns."""
+    weights = [draw(8, 3).requires_grad_(), draw(8, 2, seed=1).requires_grad_(), draw(8, seed=2).requires_grad_()]
+    found = torch_kernels.in_one_piece(weights)
+    places = [w.storage_offset() for w in found]
+    assert places == [0, 24, 40]
+    assert len({w.untyped_storage().data_ptr() for w in found}) == 1
+    total = torch.stack([w.square().sum() for w in found]).sum()
+    torch.testing.assert_close(list(torch.autograd.grad(total, weights)), [2 * w.detach() for w in weights])
 
 
 def test_what_is_not_measured_is_not_taken_for_cells_that_are_linear(monkeypatch: pytest.MonkeyPatch) -> None:
