@@ -84,7 +84,7 @@ def of_row(table: Table, name: str, results: Path) -> Winner:
     if not lines:
         raise ConfigError(
             f"nothing is recorded of {table.name} {row} in {results / 'records'}: "
-            f"run `orthobench reproduce {table.name} cell={row}`."
+            f"run `orthobench reproduce {table.name} cell={table.cell(row)}`."
         )
     composed = ComposedTable(table)
     stale = {line.run_id: why_other(line, composed.settings(row, line.seed)) for line in lines}

@@ -70,7 +70,7 @@ def made_again(arguments: list[str]) -> "tuple[str, Line, Line, list[Drift]]":
     if stale is not None:
         raise ConfigError(
             f"{table.name} {row} seed {before.seed}: its record, {before.run_id}, was {stale}"
-            f"; record the row again by `orthobench reproduce {table.name} cell={row}`."
+            f"; record the row again by `orthobench reproduce {table.name} cell={table.cell(row)}`."
         )
     if (run.settings.folder / "record.json").is_file():
         say(f"{run.settings.folder} is a rerun made before; delete it to make another one")

@@ -17,6 +17,7 @@ from orthobench.study.catalogue import SHIPPED, Catalogue
 from orthobench.study.records import records
 from orthobench.study.records.recorded import lines_of_like
 from orthobench.study.records.records import Line
+from orthobench.study.reproduce.due import SelectedTable
 from orthobench.study.statistics.ranks import correlation
 from orthobench.study.statistics.statistics import share_interval
 from orthobench.study.tables.composed import ComposedTable
@@ -27,6 +28,7 @@ from orthobench.study.verdicts.factorial import design, linear, logistic
 from orthobench.study.verdicts.searched import SearchedTable, joined, quartiles, searched_table
 from orthobench.study.verdicts.searched_claims import outcomes
 from orthobench.study.verdicts.trials import SearchState, state
+from orthobench.study.winner import of_row
 from tests.conftest import write
 
 CONTENT = {
@@ -308,6 +310,15 @@ def test_a_trial_above_the_trivial_predictor_is_never_taken_further(loss: float)
     assert after(silent, silent, FIRST[2], silent).stages[1] == (2,), "there is one trial in place of two"
     nothing = after(silent, silent, silent, silent)
     assert (nothing.due, nothing.chosen, nothing.learnt) == ({}, None, False)
+
+
+@pytest.mark.parametrize(("name", "row"), [("fair2/cued_copying", "gru_trial0"), ("fair/adding", "gru_T200_lr1e-2")])
+def test_advice_names_the_cell_that_reproduce_takes(name: str, row: str, tmp_path: Path) -> None:
+    table = SHIPPED.table(name)
+    with pytest.raises(ConfigError, match=r"nothing is recorded of .*: run `orthobench reproduce .* cell=gru`"):
+        of_row(table, row, tmp_path)
+    due = SelectedTable(ComposedTable(table), tmp_path, [table.cell(row)], None).due()
+    assert row in due.seeds
 
 
 def test_reported_seeds_have_no_part_in_the_choice() -> None:

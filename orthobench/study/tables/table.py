@@ -181,10 +181,9 @@ class Table:
         """
         base, _, rate = name.rpartition(f"_{RATE}")
         if name not in self.rows and (base not in self.rows or rate not in self.rates):
-            own = next((row for row, place in self.variants.items() if place.base == name), None)
-            if own is not None:
-                raise ConfigError(f"cell={name} is {sum(p.base == name for p in self.variants.values())} rows of "
-                                  f"{self.name}; name one, such as cell={own}.")  # fmt: skip
+            own = [row for row, place in self.variants.items() if place.base == name]
+            if own:
+                raise ConfigError(f"cell={name} is {len(own)} rows of {self.name}; name one, such as cell={own[0]}.")
             refuse_unknown([name], self.trained(), "cell=", f" is not in {self.name}")
         if name in self.rows:
             return self.common + self.rows[name]
@@ -208,6 +207,10 @@ class Table:
     def base(self, name: str) -> str:
         """The row that something is trained for."""
         return name if name in self.rows else name.rpartition(f"_{RATE}")[0]
+
+    def cell(self, name: str) -> str:
+        """Name by which `orthobench reproduce` is asked for a row: its own, or that of the cell it is a trial of."""
+        return self.variants[name].base if self.track != PUBLISHED and name in self.variants else self.base(name)
 
     def chosen(self, name: str) -> dict[str, str]:
         """The values that a row sets, by key; its model and task are always among them.
