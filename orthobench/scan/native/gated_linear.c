@@ -191,12 +191,7 @@ static void projections_back(const GatedLinear *s, int64_t row, int64_t t, int64
         product((Product){J, dz, J, 0, 0, s->dX + (row * s->T + t) * s->I, s->I, 0}, count, s->I, s->W[1]);
 }
 
-#define AHEAD 6 /* steps */
-
-/* A row of what a later step reads begins to come; the processor foresees none where rows are read from the last on. */
-static inline void foresee(const REAL *row, int64_t n) {
-    for (int64_t j = 0; j < n; j += 64 / (int64_t)sizeof(REAL)) __builtin_prefetch(row + j);
-}
+#define AHEAD 6 /* steps whose rows are foreseen */
 
 void gated_linear_backward(const GatedLinear *s, int64_t first, int64_t last, REAL *scratch) {
     int64_t n = s->N, M = s->kind < ROTATION ? n : 2 * n;

@@ -33,10 +33,6 @@ static Step step_at(const OuterState *s, int64_t line, int64_t t, REAL *v) {
 
 #define AHEAD 3 /* steps */
 
-static inline void foresee(const REAL *row, int64_t n) {
-    for (int64_t j = 0; row && j < n; j += 64 / (int64_t)sizeof(REAL)) __builtin_prefetch(row + j);
-}
-
 /* What a later step reads begins to come: heads are far apart, and the processor foresees no rows that are. */
 static inline void foresee_step(const OuterState *s, int64_t line, int64_t t, const REAL *outside) {
     if (t < 0 || t >= s->T) return;
@@ -120,9 +116,10 @@ void outer_forward(const OuterState *s, int64_t first, int64_t last, REAL *scrat
 
 #define SUM(name) (sums + ((name) * whole(d) + i) * LANES)
 
-/* Of a step behind which the state is S and its gradient G: sums of dq, dk and dp over lanes, dv and du; G gets q dO^T. */
-FIXED void after(const int panels, const int kind, Step now, int64_t d, int64_t W, int add, const REAL *S, const REAL *u,
-                 const REAL *dO, REAL *G, REAL *dv, REAL *du, REAL *sums) {
+/* Of a step behind which the state is S and its gradient G: sums of dq, dk and dp over lanes, dv and du.
+ * G gets q dO^T. */
+FIXED void after(const int panels, const int kind, Step now, int64_t d, int64_t W, int add, const REAL *S,
+                 const REAL *u, const REAL *dO, REAL *G, REAL *dv, REAL *du, REAL *sums) {
     vector given[2], taken[2], outside[2], to_v[2], to_u[2];
     UNROLL PANELS {
         given[x] = VECTOR(now.v + x * LANES), outside[x] = VECTOR(dO + x * LANES), to_v[x] = to_u[x] = (vector){0};
@@ -210,7 +207,8 @@ FIXED void backward(const int kind, const OuterState *s, int64_t first, int64_t 
             for (; w + 2 * LANES <= W; w += 2 * LANES, now.v += 2 * LANES)
                 after(2, kind, now, d, W, w > 0, S + d * W + w, ut + w, dO + w, G + w, dv + w, du + w, sums);
             if (w < W) after(1, kind, now, d, W, w > 0, S + d * W + w, ut + w, dO + w, G + w, dv + w, du + w, sums);
-            for (w = 0; w + 2 * LANES <= W; w += 2 * LANES) before(2, kind, now, d, W, w > 0, S + w, du + w, G + w, sums);
+            for (w = 0; w + 2 * LANES <= W; w += 2 * LANES)
+                before(2, kind, now, d, W, w > 0, S + w, du + w, G + w, sums);
             if (w < W) before(1, kind, now, d, W, w > 0, S + w, du + w, G + w, sums);
             narrowed(dv, 1, e, W, s->dv + values);
             totals(sums + DQ * K * LANES, d, s->dq + keys);

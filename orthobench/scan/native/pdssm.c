@@ -14,7 +14,7 @@
 #define EACH_STEP UNROLL for (int s = 0; s < STEPS; s++)
 
 typedef struct {
-    int64_t T, B, N, K, rows, unit; /* rows: unit i takes what plan[i] held, and turns it; else it turns, and goes there */
+    int64_t T, B, N, K, rows, unit; /* rows: i takes what plan[i] held, and turns it; else it turns, and goes there */
     int64_t P_time, P_row, dP_time, dP_row;
     int64_t *plan;      /* (B, T, N) */
     REAL *P;            /* (T, B, K + 4 N): shares, the parts of D, those of B x */
@@ -114,8 +114,8 @@ void pdssm_forward(const Moves *p, int64_t first, int64_t last, REAL *scratch) {
 
 typedef struct {
     REAL *packed, *dpacked, *z; /* the dictionary and its gradient, packed; shares */
-    REAL *X[2], *Y[2];          /* (STEPS, whole(N)), (N, STEPS): parts of x and y; dL/dP is x . y, of what chooses and of
-                                   what is chosen among */
+    REAL *X[2], *Y[2];          /* (STEPS, whole(N)), (N, STEPS): parts of x and y; dL/dP is x . y, of what chooses
+                                   and of what is chosen among */
     vector *soft, *dz;          /* (N, STEPS) the softmax and its gradient, (K, STEPS) sums for dz */
     REAL *before;               /* (N, 2) */
 } Room;

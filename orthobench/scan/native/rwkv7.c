@@ -46,7 +46,9 @@ ROW times(const REAL *restrict x, const REAL *restrict y, REAL *restrict out, in
 
 ROW multiples(REAL factor, const REAL *restrict x, REAL *restrict out, int64_t n) { EACH out[j] = factor * x[j]; }
 
-ROW quotients(const REAL *restrict x, const REAL *restrict y, REAL *restrict out, int64_t n) { EACH out[j] = x[j] / y[j]; }
+ROW quotients(const REAL *restrict x, const REAL *restrict y, REAL *restrict out, int64_t n) {
+    EACH out[j] = x[j] / y[j];
+}
 
 ROW writes(const REAL *restrict k, const REAL *restrict rate, const REAL *restrict L, REAL *restrict out, int64_t n) {
     EACH out[j] = k[j] * (1 + (rate[j] - 1) * L[j]);
@@ -112,7 +114,8 @@ ROW rates_back(const REAL *restrict given, const REAL *restrict unit, const REAL
 }
 
 ROW decays_back(const REAL *restrict a, const REAL *restrict w, REAL negative, const REAL *restrict kept,
-                const REAL *restrict dlog_w, const REAL *restrict dkept, REAL *restrict da, REAL *restrict dw, int64_t n) {
+                const REAL *restrict dlog_w, const REAL *restrict dkept, REAL *restrict da, REAL *restrict dw,
+                int64_t n) {
     EACH {
         REAL share = sigmoid(a[j]), open = sigmoid(w[j]), drate = da[j];
         REAL dlog = dlog_w[j] - dkept[j] + negative * drate * share * kept[j];
@@ -154,7 +157,7 @@ static void row_back(const MixedHeads *s, int64_t at, int64_t own, int64_t part,
 void rwkv7_backward(const MixedHeads *s, int64_t first, int64_t last, REAL *scratch) {
     int64_t H = s->H, N = H * s->d, W = whole(s->d);
     Row row = row_at(W, scratch);
-    for (int64_t b = first; b < last; b++)
-        for (int64_t t = 0; t < s->T; t++)
-            for (int64_t own = 0; own < N; own += s->d) row_back(s, (b * s->T + t) * N + own, own, b * N + own, W, &row);
+    for (int64_t step = first * s->T; step < last * s->T; step++)
+        for (int64_t own = 0; own < N; own += s->d)
+            row_back(s, step * N + own, own, step / s->T * N + own, W, &row);
 }
