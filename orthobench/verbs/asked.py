@@ -11,6 +11,7 @@ from orthobench.study.tables.table import FULL, PUBLISHED
 from orthobench.verbs.arguments import Parser
 
 DIGITS = 20  # of the largest seed
+NONE = "(no text)"
 WORDS = {
     "--seeds": "how many seeds (1, 2, ...), or which ones: 10, 4..10 or 1,2,7; default: those of the table",
     "--models": "cells of a searched table, such as mine,gru; a model of --config-dir joins its rows",
@@ -99,7 +100,10 @@ def seeds_of(text: str) -> tuple[int, ...]:
         ConfigError: it is none of these.
     """
     if "," in text and ".." not in text:
-        return tuple(_whole(part) for part in text.split(",") if part)
+        chosen = tuple(_whole(part.strip()) for part in text.split(",") if part.strip())
+        if not chosen:
+            raise ConfigError(f"--seeds {text} has no seed; name one or more, such as --seeds 1,2,7.")
+        return chosen
     first, dots, last = text.partition("..")
     low, high = (_whole(first), _whole(last)) if dots else (1, _whole(text))
     if low > high:
@@ -111,5 +115,5 @@ def seeds_of(text: str) -> tuple[int, ...]:
 
 def _whole(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= DIGITS) or int(text) < 1:
-        raise ConfigError(f"seed {shortened(text)} is not a whole number from 1 on: give one.")
+        raise ConfigError(f"seed {shortened(text) or NONE} is not a whole number from 1 on: give one.")
     return int(text)

@@ -60,7 +60,7 @@ def test_seeds(text: str, expected: tuple[int, ...]) -> None:
     assert seeds_of(text) == expected
 
 
-@pytest.mark.parametrize("text", ["0", "few", "5..4", "1..", "..4", "1..2,3", "1...4"])
+@pytest.mark.parametrize("text", ["", ",", ", ,", "0", "few", "5..4", "1..", "..4", "1..2,3", "1...4"])
 def test_what_is_no_seeds(text: str) -> None:
     with pytest.raises(ConfigError, match="seed"):
         seeds_of(text)
