@@ -137,11 +137,11 @@ def test_a_cache_of_another_user_is_not_used(source: Path, cache: Path, monkeypa
     assert cache not in path.parents
 
 
-@pytest.mark.parametrize("sleeps_at", ["--version", "-shared"])
+@pytest.mark.parametrize("sleeps_at", ["--version", " -c ", "-shared"])
 def test_a_compiler_that_hangs(source: Path, sleeps_at: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake = tmp_path / "bin" / "cc"
     fake.parent.mkdir()
-    fake.write_text(f'#!/bin/sh\ncase "$*" in *{sleeps_at}*) sleep 3600 & echo $! > {tmp_path}/pid; wait;; esac\n')
+    fake.write_text(f'#!/bin/sh\ncase "$*" in *"{sleeps_at}"*) sleep 3600 & echo $! > {tmp_path}/pid; wait;; esac\n')
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", f"{fake.parent}{os.pathsep}/usr/bin{os.pathsep}/bin")
     monkeypatch.setattr(compiler, "TIME_LIMIT_S", 0.5)
