@@ -119,11 +119,7 @@ def test_every_recipe_composes_and_names_its_sources(recipe: str) -> None:
     assert exp.duration.steps
     text = (conf_dir() / "recipe" / f"{recipe}.yaml").read_text()
     assert text.startswith("# @package _global_\n# ")
-    settings = [
-        line
-        for line in text.split("\ndeviations:")[0].splitlines()[2:]
-        if line.strip() and not line.strip().startswith("#")
-    ]
+    settings = [line for line in text.split("\ndeviations:")[0].splitlines()[2:] if line.strip()]
     unsourced = [line for line in settings if "#" not in line and not line.rstrip().endswith(":")]
     assert not unsourced, f"say where these values are from: {unsourced}"
 
@@ -184,16 +180,11 @@ def test_the_papers_settings_come_from_the_recipe() -> None:
 
 
 def test_the_command_line_beats_the_recipe() -> None:
-    exp = orthobench.build(
-        "T=20", "model.hidden_size=10", "optimizer.lr=0.5", "trainer.max_steps=3", "task.batch_size=7"
-    )
+    words = ("T=20", "model.hidden_size=10", "optimizer.lr=0.5", "trainer.max_steps=3", "task.batch_size=7")
+    exp = orthobench.build(*words)
     assert exp.settings.model["hidden_size"] == 10
     assert exp.settings.model["rho"] == 5, "a share follows the hidden size"
     assert exp.settings.optimizer["lr"] == 0.5
     assert (exp.duration.steps, exp.task.batch_size) == (3, 7)
-
-
-def test_without_a_recipe_the_values_are_those_of_the_model_and_config() -> None:
-    exp = orthobench.build("recipe=none")
-    assert exp.settings.optimizer["name"] == "adam"
-    assert exp.settings.task["train_size"] is None
+    plain = orthobench.build("recipe=none").settings
+    assert (plain.optimizer["name"], plain.task["train_size"]) == ("adam", None), "those of the model and of config"

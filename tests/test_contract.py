@@ -14,6 +14,7 @@ import torch
 import orthobench
 from orthobench.__main__ import main
 from orthobench.errors import ConfigError
+from tests.conftest import write
 
 TINY = (
     "model.hidden_size=8",
@@ -61,12 +62,8 @@ def test_the_record_has_every_key(finished: Any) -> None:
 
 def test_the_run_folder(finished: Any) -> None:
     exp, _, root = finished
-    assert {p.name for p in (root / exp.run_id).iterdir()} >= {
-        "config.yaml",
-        "record.json",
-        "metrics.csv",
-        "checkpoints",
-    }
+    there = {p.name for p in (root / exp.run_id).iterdir()}
+    assert there >= {"config.yaml", "record.json", "metrics.csv", "checkpoints"}
     assert [p.name for p in root.iterdir()] == [exp.run_id]
     with (root / exp.run_id / "metrics.csv").open() as file:
         rows = list(csv.DictReader(file))
@@ -92,15 +89,11 @@ def test_asked_for_again_it_is_found(finished: Any, capsys: pytest.CaptureFixtur
     assert "done already" in capsys.readouterr().out
 
 
-def test_records_is_a_table(finished: Any) -> None:
+def test_records_is_a_table(finished: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     exp, record, root = finished
     table = orthobench.records(root)
     assert list(table["run_id"]) == [exp.run_id]
     assert table["metrics.best_val.test/loss"][0] == record["metrics"]["best_val"]["test/loss"]
-
-
-def test_records_are_those_of_the_folder_of_runs(finished: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
-    exp, _record, root = finished
     monkeypatch.setenv("ORTHOBENCH_RUNS", str(root))
     assert list(orthobench.records()["run_id"]) == [exp.run_id]
     with pytest.raises(ConfigError, match="is not a folder of runs"):
@@ -152,11 +145,8 @@ def test_several_folders_of_configuration(
     options: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The model is in the first and the recipe in the second: in a run, in a verb and where Hydra answers."""
-    first, second = tmp_path / "a, b", tmp_path / "c"
-    (first / "model").mkdir(parents=True)
-    (second / "recipe").mkdir(parents=True)
-    (first / "model" / "mine.yaml").write_text("cell: elman\nrecurrent: free\nhidden_size: 8\n")
-    (second / "recipe" / "ours.yaml").write_text("# @package _global_\nT: 6\n")
+    first = write(tmp_path / "a, b", {"model/mine.yaml": "cell: elman\nrecurrent: free\nhidden_size: 8\n"})
+    second = write(tmp_path / "c", {"recipe/ours.yaml": "# @package _global_\nT: 6\n"})
     places = iter((first, second))
     given = [word.format(next(places)) if "{}" in word else word for word in options]
     words = [*given, "model=mine", "recipe=ours", *(word for word in TINY if word[:2] not in ("T=", "mo"))]

@@ -9,6 +9,7 @@ import pytest
 import orthobench
 from orthobench.__main__ import main
 from orthobench.common import registry
+from orthobench.datasets.mnist import FILES
 from orthobench.errors import ConfigError
 from tests.conftest import Refused, write
 
@@ -173,12 +174,19 @@ def test_a_launcher_that_is_not_installed(refused: Refused, monkeypatch: pytest.
     refused(["-m", *TINY, "seed=1,2", "hydra/launcher=slurm"], "pip install 'orthobench[slurm]'")
 
 
-def test_missing_data_is_code_3(capsys: pytest.CaptureFixture[str], here: Path) -> None:
-    assert main(["task=mnist", f"data_root={here / 'nowhere'}", *TINY]) == 3
+@pytest.mark.parametrize("content", [None, b"<html>404</html>"], ids=["missing", "damaged"])
+def test_missing_and_damaged_data_are_code_3(
+    content: bytes | None, capsys: pytest.CaptureFixture[str], here: Path
+) -> None:
+    if content:
+        write(here, {f"data/mnist/{file.name}": content for file in FILES})
+    before = list(here.iterdir())
+    assert main(["task=mnist", f"data_root={here / 'data'}", *TINY]) == 3
     err = capsys.readouterr().err
-    assert "prepare mnist" in err
-    assert str(here / "nowhere") in err
-    assert not list(here.iterdir())
+    assert str(here / "data") in err
+    for told in ("damaged", FILES[0].name) if content else ("prepare mnist",):
+        assert told in err
+    assert list(here.iterdir()) == before
 
 
 def test_a_gpu_that_is_not_there(refused: Refused) -> None:
@@ -215,9 +223,7 @@ def test_runs_root_that_cannot_be_written_is_code_6(capsys: pytest.CaptureFixtur
 def test_a_foreign_configuration(
     name: str, text: str, message: str, capsys: pytest.CaptureFixture[str], here: Path
 ) -> None:
-    folder = here / "conf"
-    (folder / name).parent.mkdir(parents=True)
-    (folder / name).write_text(text)
+    folder = write(here / "conf", {name: text})
     chosen = "model=evil" if name.startswith("model") else "recipe=scornn/mine"
     for mode in ([], ["-m"], ["--cfg", "job"]):
         words = [*mode, "--config-dir", str(folder), chosen, "T=5", *TINY]
@@ -228,20 +234,6 @@ def test_a_foreign_configuration(
         assert main(words) == 2, mode
         assert message in capsys.readouterr().err
     assert sorted(p.name for p in here.iterdir()) == ["conf"]
-
-
-def test_a_damaged_data_file_is_code_3(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    folder = tmp_path / "data" / "mnist"
-    folder.mkdir(parents=True)
-    from orthobench.datasets.mnist import FILES
-
-    for file in FILES:
-        (folder / file.name).write_bytes(b"<html>404</html>")
-    assert main(["task=mnist", f"data_root={tmp_path / 'data'}", *TINY]) == 3
-    err = capsys.readouterr().err
-    assert FILES[0].name in err
-    assert "damaged" in err
-    assert not (tmp_path / "runs").exists()
 
 
 def test_an_unknown_plugin(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,10 +247,9 @@ def test_an_unknown_plugin(capsys: pytest.CaptureFixture[str], monkeypatch: pyte
 def test_a_class_that_a_plug_in_has_from_another_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One of its own package is found; of one from elsewhere it is said where it is from."""
     body = "from orthobench.cells.elman import Elman\n\nclass {}(Elman):\n    pass\n"
-    write(tmp_path, {"plugged/cells.py": body.format("InnerCell")})
-    (tmp_path / "outside_of_plugged.py").write_text(body.format("OuterCell"))
     text = "from .cells import InnerCell\nfrom outside_of_plugged import OuterCell\n"
-    (tmp_path / "plugged" / "__init__.py").write_text(text)
+    inner, outer = (body.format(name) for name in ("InnerCell", "OuterCell"))
+    write(tmp_path, {"plugged/__init__.py": text, "plugged/cells.py": inner, "outside_of_plugged.py": outer})
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv("ORTHOBENCH_PLUGINS", "plugged")
     assert registry.find("cell", "inner_cell", "model.cell").__module__ == "plugged.cells"
@@ -292,25 +283,10 @@ def test_a_hint_stands_before_a_long_list(monkeypatch: pytest.MonkeyPatch) -> No
         "list",
         "list models",
         "cite scornn",
-        "plan nonsuch",
-        "plan model=nonsuch",
-        "plan scornn cell=nonsuch",
-        "reproduce nonsuch",
-        "reproduce scornn/table1 cell=nonsuch",
-        "compare nonsuch",
-        "plot nonsuch",
-        "tables nonsuch",
-        "site nonsuch",
-        "show model=nonsuch",
-        "tune model=nonsuch",
-        "collect nonsuch",
-        "eval nonsuch",
-        "export nonsuch",
-        "generate nonsuch",
-        "inspect nonsuch",
-        "rerun nonsuch nonsuch",
-        "bench nonsuch",
-        "model=nonsuch",
+        *(f"{verb} nonsuch" for verb in ("plan", "reproduce", "compare", "plot", "tables", "site", "collect", "bench")),
+        *(f"{verb} nonsuch" for verb in ("eval", "export", "generate", "inspect", "rerun nonsuch")),
+        *(f"{verb} model=nonsuch" for verb in ("", "plan", "show", "tune")),
+        *(f"{verb} cell=nonsuch" for verb in ("plan scornn", "reproduce scornn/table1")),
         "-m model=lstm,nonsuch",
         "model=lstm T=abc",
     ],

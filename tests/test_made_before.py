@@ -64,25 +64,22 @@ def test_what_a_cell_or_a_rule_of_ones_own_imports(old: str, new: str, name: str
     assert getattr(found, name) is getattr(importlib.import_module(f"orthobench.{new}"), name)
 
 
-def test_a_name_that_no_folder_has_is_missing_as_any() -> None:
-    with pytest.raises(ModuleNotFoundError, match=r"No module named .orthobench.tasks.addign"):
-        importlib.import_module("orthobench.tasks.addign")
-
-
-def test_a_package_that_is_gone_names_the_new_one() -> None:
-    with pytest.raises(ModuleNotFoundError, match=r"orthobench.analysis is orthobench.study now"):
-        importlib.import_module("orthobench.analysis.statistics")
-
-
 @pytest.mark.parametrize(
-    ("words", "new"),
+    ("name", "told"),
     [
-        (["-m", "T=5,6", "hydra/launcher=submitit_slurm"], "hydra/launcher=submitit_slurm is hydra/launcher=slurm now"),
-        (["-m", "T=5,6", "hydra/launcher=submitit_local"], "hydra/launcher=submitit_local is hydra/launcher=local now"),
+        ("tasks.addign", r"No module named .orthobench.tasks.addign"),
+        ("analysis.statistics", r"orthobench.analysis is orthobench.study now"),
     ],
 )
-def test_a_word_of_an_earlier_version(words: list[str], new: str, refused: Refused) -> None:
-    refused(words, new)
+def test_a_module_that_is_gone_names_the_new_one(name: str, told: str) -> None:
+    with pytest.raises(ModuleNotFoundError, match=told):
+        importlib.import_module(f"orthobench.{name}")
+
+
+@pytest.mark.parametrize("place", ["slurm", "local"])
+def test_a_word_of_an_earlier_version(place: str, refused: Refused) -> None:
+    old, new = (f"hydra/launcher={name}" for name in (f"submitit_{place}", place))
+    refused(["-m", "T=5,6", old], f"{old} is {new} now")
 
 
 def test_a_name_of_a_run_of_an_earlier_version() -> None:

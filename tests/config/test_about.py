@@ -6,34 +6,29 @@ import pytest
 
 from orthobench.errors import ConfigError
 from orthobench.study.catalogue import SHIPPED, Catalogue
+from tests.conftest import write
 
 OWN = "network: recurrent\ncell: lstm\nrecurrent: free\nhidden_size: 7\n"
 
 
 def folder(tmp_path: Path, text: str) -> tuple[Path]:
-    (tmp_path / "model").mkdir()
-    (tmp_path / "model" / "mine.yaml").write_text(text)
-    return (tmp_path,)
+    return (write(tmp_path, {"model/mine.yaml": text}),)
 
 
-def test_they_are_no_part_of_the_settings() -> None:
+def test_they_are_no_part_of_the_settings_and_do_not_change_the_run_id(tmp_path: Path) -> None:
     values = SHIPPED.compose(["model=lstm", "task=adding"]).values
     assert not {"description", "cite"} & (set(values["model"]) | set(values["task"]))
-
-
-def test_they_do_not_change_the_run_id(tmp_path: Path) -> None:
     plain = Catalogue(folder(tmp_path, OWN)).settings(["model=mine"]).run_id
-    (tmp_path / "model" / "mine.yaml").write_text(f"description: A model\ncite: [a, b]\n{OWN}")
-    assert Catalogue((tmp_path,)).settings(["model=mine"]).run_id == plain
-    assert Catalogue((tmp_path,)).composer().settings(["model=mine", "seed=1"]).run_id == plain
+    told = folder(tmp_path, f"description: A model\ncite: [a, b]\n{OWN}")
+    assert Catalogue(told).settings(["model=mine"]).run_id == plain
+    assert Catalogue(told).composer().settings(["model=mine", "seed=1"]).run_id == plain
 
 
 def test_they_are_read_from_the_file(tmp_path: Path) -> None:
     about, values = Catalogue(folder(tmp_path, f"description: A\n  model\ncite: key\n{OWN}")).about("model", "mine")
     assert (about.description, about.cite) == ("A model", ("key",))
     assert set(values) == {"network", "cell", "recurrent", "hidden_size"}
-    (tmp_path / "model" / "mine.yaml").write_text(OWN)
-    about, _ = Catalogue((tmp_path,)).about("model", "mine")
+    about, _ = Catalogue(folder(tmp_path, OWN)).about("model", "mine")
     assert (about.description, about.cite) == ("", None)
 
 

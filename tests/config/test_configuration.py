@@ -158,13 +158,11 @@ def test_a_file_that_keeps_its_time_is_read_again_all_the_same(tmp_path: Path) -
 
 
 def test_a_table_that_has_changed_is_read_again(tmp_path: Path) -> None:
-    file = tmp_path / "experiment" / "mine" / "table.yaml"
-    file.parent.mkdir(parents=True)
+    table: dict[str, Any] = {"description": "Mine", "track": "published", "seeds": [1], "margin": {}, "unstated": []}
     for rate in (0.5, 0.25):
-        file.write_text(
-            "description: Mine\ntrack: published\nseeds: [1]\nmargin: {}\nunstated: []\npresets: {}\n"
-            f"common: [task=copying, recipe=none, optimizer=sgd, optimizer.lr={rate}]\ncells:\n  rnn: [model=rnn]\n"
-        )
+        common = ["task=copying", "recipe=none", "optimizer=sgd", f"optimizer.lr={rate}"]
+        content = table | {"presets": {}, "common": common, "cells": {"rnn": ["model=rnn"]}}
+        write(tmp_path, {"experiment/mine/table.yaml": content})
         found = Catalogue((tmp_path,)).settings(["experiment=mine/table", "cell=rnn"])
         assert found.optimizer["lr"] == rate
 

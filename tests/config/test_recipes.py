@@ -73,11 +73,8 @@ def test_the_full_urnn_takes_plain_gradient_steps_on_the_group(task: str) -> Non
 @pytest.mark.parametrize("task", ["adding", "copying", "mnist", "pmnist"])
 def test_the_irnn_of_spectral_rnns_paper(task: str) -> None:
     model = orthobench.build("model=irnn", f"task={task}").settings.model
-    assert (model["recurrent_init"], model["activation"], model["input_init"]) == (
-        "orthogonal",
-        "leaky_relu",
-        "normal 0.1",
-    )
+    found = [model[key] for key in ("recurrent_init", "activation", "input_init")]
+    assert found == ["orthogonal", "leaky_relu", "normal 0.1"]
 
 
 def test_the_irnn_of_the_urnn_papers_code() -> None:

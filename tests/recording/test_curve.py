@@ -24,19 +24,12 @@ def long(curve: Curve) -> Curve:
     return curve
 
 
-def test_starts_with_its_columns(curve: Curve) -> None:
-    assert curve.path.read_text() == "step,epoch,name,value\n"
-
-
-def test_one_row_per_value(long: Curve) -> None:
-    assert long.rows()[2:4] == [
-        {"step": 20, "epoch": 1, "name": "train/loss", "value": 0.05},
-        {"step": 20, "epoch": 1, "name": "val/loss", "value": 0.1},
-    ]
-
-
-def test_one_metric(long: Curve) -> None:
+def test_one_row_per_value_under_its_columns(long: Curve) -> None:
+    assert long.path.read_text().startswith("step,epoch,name,value\n10,0,train/loss,")
+    values = {"train/loss": 0.05, "val/loss": 0.1}
+    assert long.rows()[2:4] == [{"step": 20, "epoch": 1, "name": name, "value": x} for name, x in values.items()]
     assert long.of("val/loss") == [[10, 0.2], [20, 0.1], [30, 2 / 30]]
+    assert Curve(long.path.with_name("nothing.csv")).rows() == []
 
 
 @pytest.mark.parametrize(
@@ -48,21 +41,12 @@ def test_values_come_back_bit_by_bit_finite_or_not(curve: Curve, value: float) -
 
 
 @pytest.mark.parametrize(("step", "kept"), [(0, 0), (9, 0), (10, 1), (25, 2), (30, 3), (99, 3)])
-def test_cutting_forgets_what_came_after(long: Curve, step: int, kept: int) -> None:
-    long.cut(step)
-    assert [point[0] for point in long.of("train/loss")] == [10, 20, 30][:kept]
-
-
-def test_cutting_keeps_the_rest_bit_by_bit(long: Curve) -> None:
+def test_cutting_forgets_what_came_after_and_keeps_the_rest_bit_by_bit(long: Curve, step: int, kept: int) -> None:
     before = long.path.read_text().splitlines()
-    long.cut(20)
-    assert long.path.read_text().splitlines() == before[:5]
-
-
-def test_a_curve_goes_on_after_a_cut(long: Curve) -> None:
-    long.cut(20)
-    long.append(21, 1, {"train/loss": 7.0})
-    assert long.of("train/loss") == [[10, 0.1], [20, 0.05], [21, 7.0]]
+    long.cut(step)
+    assert long.path.read_text().splitlines() == before[: 1 + 2 * kept]
+    long.append(100, 1, {"train/loss": 7.0})
+    assert [point[0] for point in long.of("train/loss")] == [*[10, 20, 30][:kept], 100], "it goes on after a cut"
 
 
 @pytest.mark.parametrize("torn", ["4", "40,", "40,1", "40,1,val/l", "40,1,x,", "40,1,x,0.0", "40,1,x,6e-0"])
@@ -84,10 +68,6 @@ def test_what_is_no_row_is_left_out(long: Curve, junk: bytes) -> None:
     with long.path.open("ab") as file:
         file.write(junk)
     assert len(long.rows()) == 6
-
-
-def test_a_missing_file_has_no_rows(tmp_path: Path) -> None:
-    assert Curve(tmp_path / "nothing.csv").rows() == []
 
 
 def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:

@@ -32,15 +32,14 @@ def small_files() -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
-def test_writes_the_content(path: Path) -> None:
+def test_writes_the_content_and_makes_the_folder(path: Path) -> None:
     write_bytes(path, b"new")
     assert path.read_bytes() == b"new"
     assert list(path.parent.iterdir()) == [path]
-
-
-def test_makes_the_folder(tmp_path: Path) -> None:
-    write_bytes(tmp_path / "a" / "b" / "c.json", b"new")
-    assert (tmp_path / "a" / "b" / "c.json").read_bytes() == b"new"
+    write_bytes(path.with_name("a") / "b" / "c.json", b"new")
+    assert (path.with_name("a") / "b" / "c.json").read_bytes() == b"new"
+    with pytest.raises(StorageError, match="cannot be written"):
+        write_bytes(path / "below.json", b"new")
 
 
 def test_others_may_read_what_the_umask_allows(path: Path) -> None:
@@ -110,11 +109,6 @@ def test_the_rename_comes_after_the_content_is_on_disk(path: Path, monkeypatch: 
         monkeypatch.setattr(os, name, lambda *words, name=name, real=real: (done.append(name), real(*words))[1])
     write_bytes(path, b"new")
     assert done == ["fsync", "replace", "fsync"]  # file, rename, folder
-
-
-def test_a_file_in_place_of_the_folder(path: Path) -> None:
-    with pytest.raises(StorageError, match="cannot be written"):
-        write_bytes(path / "below.json", b"new")
 
 
 def test_json_comes_back(path: Path) -> None:

@@ -76,8 +76,10 @@ def test_what_is_waited_for_is_said_and_may_be_skipped(
 
 
 def test_the_time_that_is_said_is_the_end_of_the_lease(tmp_path: Path) -> None:
+    before = time.time()
     path = claimed_elsewhere(tmp_path)
-    assert lease.LEASE_S - 1 < lease.left_s(path) <= lease.LEASE_S
+    left = lease.left_s(path)
+    assert lease.LEASE_S - (time.time() - before) - 0.1 <= left <= lease.LEASE_S, "files have times of their own grain"
     path.unlink()
     assert lease.left_s(path) == 0
 

@@ -19,6 +19,7 @@ from orthobench.recording.file_digest import LARGE, digest_of_file
 from orthobench.recording.record import peak_bytes
 from orthobench.recording.sources import SEVERAL, changed, data_of, sources
 from orthobench.study.catalogue import SHIPPED
+from tests.conftest import write
 
 
 @pytest.fixture
@@ -34,14 +35,12 @@ def _files(folder: Path, count: int, suffix: str) -> list[Path]:
     return paths
 
 
-def test_a_run_of_ours_on_drawn_data_is_made_of_nothing_else(made: Settings) -> None:
-    assert sources(made, []) == {"plugins": {}, "yaml": {}, "data": {}}
-    assert changed(sources(made, []), made) == []
-
-
 @pytest.mark.parametrize("known", [None, {}, {"data": {}}, "text"])
-def test_an_old_record_says_nothing(known: object, made: Settings) -> None:
-    assert changed(known, made) == []  # type: ignore[arg-type]
+def test_a_run_of_ours_on_drawn_data_is_made_of_nothing_else_and_an_old_record_says_nothing(
+    known: object, made: Settings
+) -> None:
+    assert sources(made, []) == {"plugins": {}, "yaml": {}, "data": {}}
+    assert changed(sources(made, []), made) == changed(known, made) == []  # type: ignore[arg-type]
 
 
 def test_data_are_named_by_their_place(made: Settings, tmp_path: Path) -> None:
@@ -51,9 +50,7 @@ def test_data_are_named_by_their_place(made: Settings, tmp_path: Path) -> None:
 
 def test_the_packages_own_file_is_no_data_where_an_earlier_version_said_so(made: Settings, tmp_path: Path) -> None:
     _files(tmp_path / "data" / "set", 1, ".csv")
-    of_package = _files(tmp_path / "orthobench" / "datasets", 1, ".json")[0].rename(
-        tmp_path / "orthobench" / "datasets" / "digests.json"
-    )
+    of_package = write(tmp_path, {"orthobench/datasets/digests.json": "0"}) / "orthobench/datasets/digests.json"
     known = sources(made, [tmp_path / "data" / "set" / "0.csv", of_package])
     assert str(of_package) in known["data"]
     of_package.write_text("another")
@@ -98,9 +95,7 @@ def test_a_changed_checkout_is_said_to_be_one_unless_runs_changed_it(
         who = ("-c", "user.name=a", "-c", "user.email=a@b")
         subprocess.run(["git", "-C", str(tmp_path), *who, *words], check=True, capture_output=True)
 
-    for name in ("results/a.csv", "conf/a.yaml"):
-        (tmp_path / name).parent.mkdir()
-        (tmp_path / name).write_text("1\n")
+    write(tmp_path, {"results/a.csv": "1\n", "conf/a.yaml": "1\n"})
     git("init")
     git("add", ".")
     git("commit", "-m", "first")

@@ -76,12 +76,8 @@ def test_both_selections_stand_side_by_side(tmp_path: Path) -> None:
     assert line["ours, best validation"] == "0.9710 ± 0.0020 (n=5)"
     assert line["ours, last"] == "0.9690 ± 0.0020 (n=5)"
     assert line["same protocol"].startswith("0.9730 [0.968")
-    assert (line["difference"], line["status"], line["converged"], line["runs"]) == (
-        "+0.0000",
-        "reproduced",
-        "5/5",
-        "5 [a]",
-    )
+    last = [line[key] for key in ("difference", "status", "converged", "runs")]
+    assert last == ["+0.0000", "reproduced", "5/5", "5 [a]"]
     sizes = paper.counts(compare(SHIPPED.table("scornn/table1"), tmp_path))
     assert list(map(str, sizes.rows[0])) == ["scoRNN n=170", "# parameters", "≈ 16k", "16,415", "count equal"]
     assert sizes.runs[0] == (), "no run is needed for it"
@@ -106,13 +102,8 @@ def test_an_interval_of_accuracies_ends_where_they_do(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_code_behind_a_number_stands_beside_it_in_every_format(tmp_path: Path) -> None:
-    codes = [
-        {"git": "a" * 40, "dirty": "False"},
-        {"git": "a" * 40, "dirty": "True"},
-        {"version": "0.0.1"},
-        {"git": "b" * 40, "version": "0.0.1"},
-        {"git": "a" * 40, "dirty": "False"},
-    ]
+    clean, changed = ({"git": "a" * 40, "dirty": dirty} for dirty in ("False", "True"))
+    codes = [clean, changed, {"version": "0.0.1"}, {"git": "b" * 40, "version": "0.0.1"}, clean]
     lines = [Line(line.values | code) for line, code in zip(mnist(*[0.973] * 5), codes, strict=True)]
     record(tmp_path, "scornn/table1", lines)
     words = {
@@ -132,20 +123,17 @@ def test_the_code_behind_a_number_stands_beside_it_in_every_format(tmp_path: Pat
         assert (line["runs"], len(line["run ids"].split())) == ("5", 5)
 
 
-def test_other_data_of_one_row_are_told(tmp_path: Path) -> None:
-    lines = [Line(line.values | {"data": digest * 64}) for line, digest in zip(mnist(0.9, 0.9), "12", strict=True)]
-    record(tmp_path, "scornn/table1", lines)
-    notes = paper.footnotes(compare(SHIPPED.table("scornn/table1"), tmp_path))[:2]
-    told = {f"made by version unknown on the data {digest * 10}, other seeds on others" for digest in "12"}
-    assert {note.partition("] ")[2] for note in notes} == told
+def test_other_data_of_one_row_and_data_without_a_digest_are_told(tmp_path: Path) -> None:
+    by = "made by version unknown"
 
+    def told(*lines: Line) -> list[str]:
+        record(tmp_path, "scornn/table1", list(lines))
+        notes = paper.footnotes(compare(SHIPPED.table("scornn/table1"), tmp_path))[:2]
+        return sorted(note.partition("] ")[2] for note in notes)
 
-def test_data_without_a_digest_are_told_where_others_have_one(tmp_path: Path) -> None:
-    with_digest = [Line(line.values | {"data": "1" * 64}) for line in mnist(0.9)]
-    record(tmp_path, "scornn/table1", [*with_digest, *mnist(0.9, cell="lstm_128_mnist")])
-    notes = paper.footnotes(compare(SHIPPED.table("scornn/table1"), tmp_path))[:2]
-    told = ["made by version unknown", "made by version unknown on data of which no digest was recorded"]
-    assert sorted(note.partition("] ")[2] for note in notes) == told
+    first, second = (Line(line.values | {"data": n * 64}) for line, n in zip(mnist(0.9, 0.9), "12", strict=True))
+    assert told(first, second) == [f"{by} on the data {digest * 10}, other seeds on others" for digest in "12"]
+    assert told(first, *mnist(0.9, cell="lstm_128_mnist")) == [by, f"{by} on data of which no digest was recorded"]
 
 
 @pytest.mark.slow
@@ -255,12 +243,8 @@ def test_a_contradicted_claim_stands_in_the_first_line(tmp_path: Path) -> None:
 def test_ranks_over_the_data_sets(tmp_path: Path) -> None:
     table = SHIPPED.table("spectral_rnn/table4")
     scores = {cell: 0.5 + 0.1 * cell.startswith("spectral") + i / 1000 for i, cell in enumerate(table.trained())}
-    lines = [
-        made_up(
-            cell, 1, "smoke", best_val___test__accuracy=score, best_val___val__accuracy=0.5, best_val___val__loss=0.5
-        )
-        for cell, score in scores.items()
-    ]
+    of_all = {"best_val___val__accuracy": 0.5, "best_val___val__loss": 0.5}
+    lines = [made_up(cell, 1, "smoke", best_val___test__accuracy=score, **of_all) for cell, score in scores.items()]
     record(tmp_path, "spectral_rnn/table4", lines)
     text = tables.render("spectral_rnn", tmp_path)["md"]
     assert "Mean ranks, published, over 21 data sets: Spectral-RNN 1.45, oRNN" in text
@@ -312,13 +296,10 @@ def test_footnotes_tell_what_the_paper_leaves_out() -> None:
 
 
 @pytest.mark.parametrize("name", ["=cmd()", "+1|x", "@x", "-x"])
-def test_a_name_is_no_formula(name: str) -> None:
+def test_a_name_is_no_formula_and_markup_is_text(name: str) -> None:
     assert markup.no_formula(name) == f"'{name}"
     assert markup.no_formula(Quantity(-0.002, 4, half=0.0044)) == "-0.0020 ± 0.0044"
     assert markup.no_formula(Quantity(1024, signed=True)) == "+1,024"
     assert markup.no_formula(Quantity(-1, written="-1 [=A1]")) == "'-1 [=A1]", "as a file says that it was printed"
-
-
-def test_markup_is_text() -> None:
     assert markup.md("<script>|x|</script> a*b") == "&lt;script&gt;\\|x\\|&lt;/script&gt; a\\*b"
     assert markup.tex("50% of_it & more") == "50\\% of\\_it \\& more"

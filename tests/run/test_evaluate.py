@@ -57,7 +57,7 @@ def test_every_task_whose_length_can_vary(task: str, tmp_path: Path) -> None:
     assert (found["baseline"], found["examples"]) == (twin.baseline, 30)
 
 
-def test_a_file_beside_the_record_is_found_the_second_time(tmp_path: Path) -> None:
+def test_a_file_beside_the_record_is_found_the_second_time_and_a_damaged_one_made_again(tmp_path: Path) -> None:
     folder, _ = finished(tmp_path, *COPYING)
     before = (folder / "record.json").read_bytes()
     first = evaluate(orthobench.load(folder), [5, 9])
@@ -66,18 +66,12 @@ def test_a_file_beside_the_record_is_found_the_second_time(tmp_path: Path) -> No
     assert [one["found"] for one in first + again] == [False, False, True, True, False]
     assert {**again[0], "found": False} == first[1]
     assert len(files) == 2
+    for file in files:
+        file.write_text(file.read_text().replace('"schema": 3', '"schema": 4'))
+    anew = evaluate(orthobench.load(folder), [5, 9])
+    assert [(one["found"], one["metrics"]) for one in anew] == [(False, one["metrics"]) for one in first]
     assert (folder / "record.json").read_bytes() == before
     assert orthobench.build(*SMALL, *COPYING, f"runs_root={tmp_path}").run()["status"] == "done"
-
-
-def test_a_damaged_file_is_made_again(tmp_path: Path) -> None:
-    folder, _ = finished(tmp_path, *COPYING)
-    (first,) = evaluate(orthobench.load(folder), [9])
-    (file,) = (folder / "evaluations").iterdir()
-    file.write_text(file.read_text().replace('"schema": 3', '"schema": 4'))
-    (again,) = evaluate(orthobench.load(folder), [9])
-    assert not again["found"]
-    assert again["metrics"] == first["metrics"]
 
 
 @pytest.mark.parametrize("words", [COPYING, CUED])
@@ -166,11 +160,7 @@ def test_other_batches_have_the_same_sequences(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "given", "message"),
     [
-        (
-            ("task=adding", "T=6"),
-            {"eval_lengths": [4, 8]},
-            r"eval_lengths=.* does not apply.*: use T=\[4,8\] ",
-        ),
+        (("task=adding", "T=6"), {"eval_lengths": [4, 8]}, r"eval_lengths=.* does not apply.*: use T=\[4,8\] "),
         (("task=adding", "T=6"), {"train_size": 10}, r"train_size=10 does not apply .*changes nothing in a test"),
         (("task=series", "task.path=$FILE"), {"test_share": 0.9}, r"test_share=0.9 .*what the model was trained on"),
         (("task=series", "task.path=$FILE"), {"val_share": 0.5}, r"val_share=0.5 .*what the model was trained on"),

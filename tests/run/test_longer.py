@@ -76,24 +76,25 @@ def test_why_a_longer_run_starts_from_the_beginning(
     assert record["steps"] == 8
 
 
-def test_a_damaged_checkpoint_is_not_gone_on_from(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    short, _ = trained(tmp_path, 4)
-    (short / "checkpoints" / "last.ckpt.previous").write_bytes(b"x" * 100)
-    capsys.readouterr()
-    trained(tmp_path, 8)
-    assert "its last checkpoint is damaged or missing: starting from the beginning" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("name", ["last.ckpt.previous", "best.ckpt"])
-def test_the_checkpoint_of_another_run_is_not_gone_on_from(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("name", "harm", "told"),
+    [
+        ("last.ckpt.previous", "damage", "its last checkpoint is damaged or missing: starting from the beginning"),
+        ("last.ckpt.previous", "another run's", "last.ckpt.previous is another run's"),
+        ("best.ckpt", "another run's", "best.ckpt is another run's"),
+    ],
+)
+def test_a_checkpoint_that_is_damaged_or_of_another_run_is_not_gone_on_from(
+    name: str, harm: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    short, _ = trained(tmp_path, 4)
-    other, _ = trained(tmp_path / "other", 4, "seed=2")
-    shutil.copy(other / "checkpoints" / name, short / "checkpoints" / name)
+    path = trained(tmp_path, 4)[0] / "checkpoints" / name
+    if harm == "damage":
+        path.write_bytes(b"x" * 100)
+    else:
+        shutil.copy(trained(tmp_path / "other", 4, "seed=2")[0] / "checkpoints" / name, path)
     capsys.readouterr()
     _, record = trained(tmp_path, 8)
-    assert f"{name} is another run's" in capsys.readouterr().out
+    assert told in capsys.readouterr().out
     assert (record["status"], record["steps"]) == ("done", 8)
 
 

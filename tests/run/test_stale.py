@@ -18,7 +18,7 @@ from orthobench.run.evaluate import evaluate
 from orthobench.run.run import Run
 from orthobench.study.catalogue import Catalogue
 from orthobench.study.sweep import sweep
-from tests.conftest import REPO
+from tests.conftest import REPO, write
 from tests.pages import blocks
 
 WORDS = (
@@ -33,12 +33,10 @@ Ask = Callable[..., dict[str, Any]]
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The files of two pages about a user's own cell and task, a helper module of the cell, and data."""
-    for block in FILES:
-        (tmp_path / block.name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / block.name).write_text(block.text)
+    write(tmp_path, {block.name: block.text for block in FILES})
     cells = tmp_path / "my_cells.py"
     cells.write_text(cells.read_text().replace("import torch\n", "import torch\nfrom my_helper import SCALE\n", 1))
-    (tmp_path / "my_helper.py").write_text("SCALE = 1.0\n")
+    write(tmp_path, {"my_helper.py": "SCALE = 1.0\n"})
     (tmp_path / "my_data").mkdir()
     _data(tmp_path, 1.0)
     monkeypatch.chdir(tmp_path)
@@ -191,15 +189,10 @@ def test_the_record_of_another_run_is_refused(ask: Ask, home: Path) -> None:
     assert ask("seed=2")["status"] == "done"
 
 
-@pytest.mark.parametrize(
-    "names",
-    [
-        ("config.yaml",),
-        ("checkpoints/last.ckpt",),
-        ("checkpoints/best.ckpt",),
-        ("checkpoints/last.ckpt", "checkpoints/best.ckpt"),
-    ],
-)
+LAST, BEST = "checkpoints/last.ckpt", "checkpoints/best.ckpt"
+
+
+@pytest.mark.parametrize("names", [("config.yaml",), (LAST,), (BEST,), (LAST, BEST)])
 @pytest.mark.sampled(2)
 def test_what_is_another_runs_is_refused(ask: Ask, home: Path, names: tuple[str, ...]) -> None:
     ask()

@@ -12,6 +12,7 @@ from lightning.pytorch.strategies import SingleDeviceStrategy, Strategy
 from lightning.pytorch.trainer.connectors.signal_connector import _SignalConnector
 
 import orthobench
+from orthobench.models.build import build_optimizer, build_schedule
 from orthobench.run.callbacks.finite import Finite
 from orthobench.run.learner import Learner
 from orthobench.run.task_data import TaskData
@@ -23,23 +24,14 @@ WORDS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("hook", EVERY_STEP)
-def test_lightning_has_the_hooks_that_are_left_out(hook: str) -> None:
-    assert getattr(Callback, hook).__module__.startswith("lightning.")
-    assert getattr(LightningModule, hook).__module__.startswith("lightning.")
-
-
-@pytest.mark.parametrize("name", ["_on_before_batch_transfer", "_apply_batch_transfer_handler"])
-def test_transfer_hooks_have_the_arguments_that_we_replace(name: str) -> None:
-    theirs, ours = (list(inspect.signature(getattr(cls, name)).parameters) for cls in (LightningModule, LeanModule))
-    assert theirs == ours
-
-
-def test_lightning_sets_the_name_of_the_hook_that_is_no_parameter() -> None:
-    assert "_current_fx_name" in vars(LightningModule())
-
-
-def test_lightning_registers_its_signals_in_the_method_that_is_replaced() -> None:
+def test_lightning_has_the_hooks_and_methods_that_are_left_out_or_replaced() -> None:
+    for hook in EVERY_STEP:
+        assert getattr(Callback, hook).__module__.startswith("lightning.")
+        assert getattr(LightningModule, hook).__module__.startswith("lightning.")
+    for name in ("_on_before_batch_transfer", "_apply_batch_transfer_handler"):
+        theirs, ours = (list(inspect.signature(getattr(cls, name)).parameters) for cls in (LightningModule, LeanModule))
+        assert theirs == ours
+    assert "_current_fx_name" in vars(LightningModule()), "which is no parameter"
     assert callable(_SignalConnector.register_signal_handlers)
     assert "self.lightning_module.cpu()" in inspect.getsource(Strategy.teardown)
     assert SingleDeviceStrategy.teardown is Strategy.teardown
@@ -56,16 +48,9 @@ class Watch(Callback):
 
 
 def fitted(tmp_path: Path, watch: Watch) -> tuple[Trainer, Learner]:
-    from orthobench.models.build import build_optimizer, build_schedule
-
     exp = orthobench.build(*WORDS, f"runs_root={tmp_path}")
-    learner = Learner(
-        exp.model,
-        exp.task,
-        build_optimizer(exp.settings, exp.model),
-        build_schedule(exp.settings),
-        exp.duration,
-    )
+    optimizer = build_optimizer(exp.settings, exp.model)
+    learner = Learner(exp.model, exp.task, optimizer, build_schedule(exp.settings), exp.duration)
     leave_out_unused_hooks(learner, watch)
     trainer = make_trainer(exp.settings.trainer, exp.task, exp.duration, [watch], False, str(tmp_path))
     trainer.fit(learner, datamodule=TaskData(exp.task, 0, exp.duration.epoch_batches))

@@ -36,23 +36,17 @@ def engines(cls: type) -> list[str]:
 every_engine = pytest.mark.parametrize(("cls", "engine"), [(cls, name) for cls in CELLS for name in engines(cls)])
 
 
-@pytest.mark.parametrize("width", [1, 2, 4])
-@every_engine
-def test_inputs_of_another_width(cls: type, engine: str, width: int) -> None:
-    with pytest.raises(ValueError, match=rf"needs inputs \(B, T, 3\) or tokens .* x is \(2, 5, {width}\)"):
-        recurrence(random_cell(cls), draw(2, 5, width), engine=engine)
-
-
 @pytest.mark.parametrize(
     ("x", "said"),
     [
+        *((draw(2, 5, I), rf"needs inputs \(B, T, 3\) or tokens .* x is \(2, 5, {I}\)") for I in (1, 2, 4)),
         (draw(5, 3), r"x is \(5, 3\)"),
         (draw(2, 5, 3).float(), r"x is torch.float32 and the weights .* torch.float64: use x.to"),
         (tokens(2, 5, 1), r"x is \(2, 5, 1\) in torch.int64"),
         (tokens(2, 5) > 0, r"x is \(2, 5\) in torch.bool"),
         (torch.complex(draw(2, 5, 3), draw(2, 5, 3)), r"in torch.complex128"),
     ],
-    ids=["no batch", "float32", "tokens with a width", "booleans", "complex"],
+    ids=["width 1", "width 2", "width 4", "no batch", "float32", "tokens with a width", "booleans", "complex"],
 )
 @every_engine
 def test_inputs_of_another_form(cls: type, engine: str, x: Tensor, said: str) -> None:
@@ -93,13 +87,10 @@ def test_one_state_for_the_whole_batch(cls: type, engine: str) -> None:
     assert torch.equal(found, expected)
 
 
-def test_matrix_states_are_checked_too() -> None:
+def test_matrix_states_and_numbers_of_layers_are_checked_too() -> None:
     cell = random_cell(DeltaRule, hidden_size=6)
     with pytest.raises(ValueError, match=r"state 0 is \(2, 2, 3, 2\); .*\(2, 2, 2, 3\)"):
         recurrence(cell, draw(2, 5, 3), (draw(2, 2, 3, 2),))
-
-
-def test_states_of_too_few_layers() -> None:
     with pytest.raises(ValueError, match="state is of 1 layers, and there are 2"):
         network(LSTM, layers=2)(draw(2, 5, 3), [(draw(2, 4), draw(2, 4))])
 
@@ -135,13 +126,10 @@ def test_empty_inputs(cls: type, engine: str, form: str, B: int, T: int) -> None
     assert all(g is None or not g.any() for g in gradients)
 
 
-def test_no_steps_give_gradients_of_zero() -> None:
+def test_no_steps_give_gradients_of_zero_and_no_last_output() -> None:
     cell = random_cell(GRU)
     recurrence(cell, draw(2, 0, 3))[0].sum().backward()
     assert all(p.grad is not None and not p.grad.any() for p in cell.parameters())
-
-
-def test_the_last_of_no_outputs_is_refused() -> None:
     with pytest.raises(ValueError, match="a sequence of no steps has no last output"):
         network(DeltaRule, hidden_size=6, readout="last")(draw(2, 0, 3))
     assert network(LSTM, readout="last")(draw(2, 0, 3))[0].shape == (2, 2)
@@ -208,31 +196,15 @@ def test_automatic_choice(cls: type, options: dict[str, Any], engine: str) -> No
     assert choose(random_cell(cls, **options))[0] == engine
 
 
-def test_the_reason_names_the_kernel() -> None:
-    assert "lstm" in choose(random_cell(LSTM).to(torch.bfloat16))[1]
-
-
-@pytest.mark.parametrize("engine", ["reference", "fused"])
-def test_an_engine_asked_for_by_name(engine: str) -> None:
-    assert choose(random_cell(LSTM), engine) == (engine, "asked for")
-
-
-def test_an_engine_that_cannot_run_the_cell_is_refused() -> None:
+def test_an_engine_asked_for_by_name() -> None:
+    assert "lstm" in choose(random_cell(LSTM).to(torch.bfloat16))[1], "the reason names the kernel"
+    for engine in ("reference", "fused"):
+        assert choose(random_cell(LSTM), engine) == (engine, "asked for")
     with pytest.raises(ConfigError, match="engine=fused cannot run Blend"):
         choose(random_cell(Blend), "fused")
-
-
-def test_a_cell_that_no_fast_engine_knows_runs_all_the_same() -> None:
-    cell = random_cell(Blend)
-    h_BTN, _ = recurrence(cell, draw(2, 1, 3), (draw(2, 4, seed=1),))
-    expected = cell.step(cell.project(draw(2, 1, 3))[0], (draw(2, 4, seed=1),), cell.matrices())
-    assert torch.equal(h_BTN[:, 0], expected[0])
-
-
-@pytest.mark.parametrize("engine", ["", "Fused", "none"])
-def test_an_unknown_engine_is_refused(engine: str) -> None:
-    with pytest.raises(ConfigError, match=f"engine='?{engine}'? is not"):
-        choose(random_cell(LSTM), engine)
+    for engine in ("", "Fused", "none"):
+        with pytest.raises(ConfigError, match=f"engine='?{engine}'? is not"):
+            choose(random_cell(LSTM), engine)
 
 
 @pytest.mark.parametrize(("engine", "module"), [("reference", reference), ("fused", fused)])
@@ -241,17 +213,13 @@ def test_the_chosen_engine_runs(engine: str, module: Any, monkeypatch: pytest.Mo
     assert recurrence(random_cell(LSTM), draw(2, 3, 3), engine=engine) == engine
 
 
-def test_starts_from_the_cell_own_state() -> None:
-    cell, x = random_cell(Elman, trainable_h0=True), draw(2, 5, 3)
-    expected = recurrence(cell, x, cell.initial_state(2))
-    assert torch.equal(recurrence(cell, x)[0], expected[0])
-
-
-def test_starts_from_a_given_state() -> None:
-    cell, x = random_cell(Elman), draw(2, 5, 3)
-    (h,) = cell.step(cell.project(x)[0], (draw(2, 4, seed=1),), cell.matrices())
-    found, _ = recurrence(cell, x, (draw(2, 4, seed=1),), "reference")
-    assert torch.equal(found[:, 0], h)
+@pytest.mark.parametrize("cls", [Elman, Blend])
+def test_starts_from_the_cells_own_state_or_a_given_one(cls: type) -> None:
+    cell, x = random_cell(cls, trainable_h0=True), draw(2, 5, 3)
+    assert torch.equal(recurrence(cell, x)[0], recurrence(cell, x, cell.initial_state(2))[0])
+    state = (draw(2, 4, seed=1),)
+    (h,) = cell.step(cell.project(x)[0], state, cell.matrices())
+    assert torch.equal(recurrence(cell, x, state, "reference")[0][:, 0], h)
 
 
 @pytest.mark.parametrize("make_x", [lambda: draw(2, 5, 3), lambda: tokens(2, 5)], ids=["vectors", "tokens"])
@@ -259,10 +227,6 @@ def test_public_function(make_x: Any) -> None:
     cell, x = random_cell(LSTM), make_x()
     h_BTN, state = orthobench.recurrence(cell, x, engine="reference")
     expected = reference.run(cell, x, cell.initial_state(2))
+    assert torch.equal(h_BTN[:, -1], state[0]), "the final state is the last hidden state"
     assert torch.equal(h_BTN, expected[0])
     assert all(torch.equal(s, e) for s, e in zip(state, expected[1], strict=True))
-
-
-def test_the_final_state_is_the_last_hidden_state() -> None:
-    h_BTN, state = recurrence(random_cell(GRU), draw(2, 5, 3))
-    assert torch.equal(h_BTN[:, -1], state[0])

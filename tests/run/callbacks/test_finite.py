@@ -19,12 +19,7 @@ SMALL = (
     "task.test_size=30", "task.batch_size=4",
 )  # fmt: skip
 WORDS = (*SMALL, "optimizer=sgd", "optimizer.lr=1e36")
-HARMED = (
-    *SMALL,
-    "optimizer.lr=100",
-    "trainer.max_steps=2",
-    "trainer.val_check_interval=1",
-)  # best after the first step
+HARMED = (*SMALL, "optimizer.lr=100", "trainer.max_steps=2", "trainer.val_check_interval=1")  # best after the first
 
 
 @pytest.mark.parametrize("every", [1, 7], ids=["validated in training", "validated afterwards"])
@@ -85,9 +80,7 @@ def test_a_test_score_of_the_best_weights_that_is_no_number(
 )
 def test_only_the_loss_and_the_headline_metric_decide(name: str, found: bool) -> None:
     scores = {"val/loss": 1.0, "val/accuracy": 0.5, "val/other": 2.0, name: -math.inf}
-    finite = Finite(1)
-    with (
-        pytest.raises(DivergedError, match=f"{name} of the final weights is -inf at step 9") if found else nullcontext()
-    ):
+    finite, told = Finite(1), f"{name} of the final weights is -inf at step 9"
+    with pytest.raises(DivergedError, match=told) if found else nullcontext():
         finite.look_at(scores, "accuracy", 9)
     assert finite.step == (9 if found else None)

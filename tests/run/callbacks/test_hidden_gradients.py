@@ -73,9 +73,8 @@ def finite_differences(model: Recurrent, x: Tensor, target: Tensor, t: int) -> f
 def test_equals_finite_differences(cls: type, options: dict[str, str], readout: str, t: int) -> None:
     model = network(cls, readout=readout, cell=options)
     found = hidden_gradients(learner(model), batch(readout), [t])
-    assert found[t] == pytest.approx(
-        finite_differences(model, *batch(readout), t), rel=1e-6
-    )  # step^2, and 1e-16 / step
+    expected = finite_differences(model, *batch(readout), t)
+    assert found[t] == pytest.approx(expected, rel=1e-6)  # step^2, and 1e-16 / step
     assert found[t] > 1e-6
 
 
@@ -88,12 +87,9 @@ def test_the_last_layer_is_measured() -> None:
     assert found[T] == pytest.approx(expected.norm().item(), rel=1e-12)
 
 
-def test_steps_beyond_the_sequence_are_left_out() -> None:
+def test_steps_beyond_the_sequence_are_left_out_and_what_nothing_depends_on_is_zero() -> None:
     assert list(hidden_gradients(learner(network(Elman)), batch("all"), [2, T, T + 1, 500])) == [2, T]
     assert hidden_gradients(learner(network(Elman)), batch("all"), [T + 1]) == {}
-
-
-def test_a_state_that_nothing_depends_on_has_gradient_zero() -> None:
     model = network(Elman, readout="last")
     torch.nn.init.zeros_(model.cells[0].recurrent["h"].weight)
     assert hidden_gradients(learner(model), batch("last"), [1])[1] == 0.0
@@ -148,24 +144,18 @@ def test_norms_lie_between_the_bounds() -> None:
 def test_gated_cells_have_no_bound(model: str) -> None:
     exp = orthobench.build(*SMALL, f"model={model}")
     with torch.no_grad():
-        assert set(summary(exp.model, exp.task.batch("val", 0, 0)[0][:4])) == SCORES - {
-            "jacobian/lower",
-            "jacobian/upper",
-        }
+        found = set(summary(exp.model, exp.task.batch("val", 0, 0)[0][:4]))
+    assert found == SCORES - {"jacobian/lower", "jacobian/upper"}
 
 
-def test_in_a_stack_the_last_layer_is_measured() -> None:
+def test_in_a_stack_the_last_layer_is_measured_which_reads_what_the_others_give() -> None:
     model, x = network(Elman, layers=2), draw(3, 5, 3)
     with torch.no_grad():
-        expected = torch.linalg.matrix_norm(chained_jacobian(model.cells[1], model.layer_inputs(x)[-1]))
+        read = model.layer_inputs(x)[-1]
+        expected = torch.linalg.matrix_norm(chained_jacobian(model.cells[1], read))
         assert summary(model, x)["jacobian"] == pytest.approx(expected.mean().item())
-
-
-def test_the_last_layer_reads_what_the_others_give() -> None:
-    model, x = network(Elman, layers=2), draw(3, 5, 3)
-    hidden, _ = orthobench.recurrence(model.cells[1], model.layer_inputs(x)[-1])
-    y = hidden @ model.output_weight.T + model.output_bias
-    torch.testing.assert_close(y, model(x)[0], rtol=0, atol=1e-12)
+        y = orthobench.recurrence(model.cells[1], read)[0] @ model.output_weight.T + model.output_bias
+        torch.testing.assert_close(y, model(x)[0], rtol=0, atol=1e-12)
 
 
 def watcher(tmp_path: Path, layers: int = 1) -> tuple[ScalarGates, list[ScalarGated]]:
@@ -177,20 +167,20 @@ def clip(cell: ScalarGated, active: bool) -> None:
     torch.nn.init.constant_(cell.beta_raw, 5.0 if active else 0.0)
 
 
-def test_the_gates_of_a_cell(tmp_path: Path) -> None:
+def test_the_gates_of_a_cell_and_the_share_of_clipped_steps_since_the_last_look(tmp_path: Path) -> None:
     callback, (cell,) = watcher(tmp_path)
     expected = {"alpha": cell.alpha().item(), "beta": cell.beta().item(), "clipped": 0.0}
     assert callback.measure() == pytest.approx(expected)
-
-
-def test_the_share_of_clipped_steps_since_the_last_look(tmp_path: Path) -> None:
-    callback, (cell,) = watcher(tmp_path)
     for active in (True, False, False, True):
         clip(cell, active)
         callback.count()
     assert callback.measure()["clipped"] == 0.5
     callback.count()
+    resumed, _ = watcher(tmp_path)
+    resumed.load_state_dict(callback.state_dict())
     assert callback.measure()["clipped"] == 1.0
+    resumed.count()  # its own cell is not clipped
+    assert resumed.measure()["clipped"] == 0.5, "a resumed run goes on counting"
 
 
 def test_layers_have_columns_of_their_own(tmp_path: Path) -> None:
@@ -200,16 +190,6 @@ def test_layers_have_columns_of_their_own(tmp_path: Path) -> None:
     found = callback.measure()
     assert (found["clipped/1"], found["clipped/2"]) == (0.0, 1.0)
     assert set(found) == {f"{name}/{layer}" for name in ("alpha", "beta", "clipped") for layer in (1, 2)}
-
-
-def test_a_resumed_run_goes_on_counting(tmp_path: Path) -> None:
-    callback, (cell,) = watcher(tmp_path)
-    clip(cell, True)
-    callback.count()
-    other, _ = watcher(tmp_path)
-    other.load_state_dict(callback.state_dict())
-    other.count()  # its own cell is not clipped
-    assert other.measure()["clipped"] == 0.5
 
 
 def test_a_run_of_sgornn_records_them() -> None:

@@ -1,6 +1,7 @@
 """Callbacks that keep: the best validation, the baseline's place, rows of a log point, the gap of generalisation."""
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -108,8 +109,7 @@ def test_nothing_is_crossed_without_a_loss_or_a_baseline(results: dict[str, floa
 
 
 def test_the_learning_rate_is_that_of_the_step(tmp_path: Path) -> None:
-    words = ("model=rnn", "schedule=linear", "optimizer.lr=0.06", f"runs_root={tmp_path}")
-    _, curve = finished(*words)
+    _, curve = finished("model=rnn", "schedule=linear", "optimizer.lr=0.06", f"runs_root={tmp_path}")
     found = {int(step): float(rate) for step, rate in curve.of("lr/free")}
     assert found == pytest.approx({2: 0.05, 4: 0.03, 6: 0.01})
 
@@ -131,8 +131,8 @@ def test_a_gap_is_positive_where_training_scores_are_better(
     assert gaps(train, results, {"loss", "perplexity", "mse_with_padding"}) == expected
 
 
-def learner(*words: str) -> Learner:
-    exp = orthobench.build(*SMALL, *SHORT, *words)
+def learner(*words: str, own: Sequence[str] = (*SMALL, *SHORT)) -> Learner:
+    exp = orthobench.build(*own, *words)
     optimizer = build_optimizer(exp.settings, exp.model)
     return Learner(exp.model, exp.task, optimizer, build_schedule(exp.settings), exp.duration)
 
@@ -150,10 +150,7 @@ def test_where_the_state_goes_on_from_batch_to_batch_it_does_so_here(tmp_path: P
     text = tmp_path / "text.txt"
     text.write_text("the quick brown fox jumps over the lazy dog. " * 60, encoding="utf-8")
     words = ("recipe=none", "model=rnn", "model.hidden_size=8", "model.embedding_size=4", "task=text", "T=10")
-    exp = orthobench.build(*words, f"task.path={text}", "task.windows=carried", "task.batch_size=4")
-    module = Learner(
-        exp.model, exp.task, build_optimizer(exp.settings, exp.model), build_schedule(exp.settings), exp.duration
-    )
+    module = learner(*words, f"task.path={text}", "task.windows=carried", "task.batch_size=4", own=())
     state, sums, count = None, 0.0, 0.0
     for index in range(3):
         x, target, *mask = module.task.batch("train", 0, index)
@@ -164,16 +161,11 @@ def test_where_the_state_goes_on_from_batch_to_batch_it_does_so_here(tmp_path: P
     assert module._carried == {}  # the training's own state is left alone
 
 
-def test_scores_are_without_dropout_and_leave_the_mode() -> None:
-    module = learner("model=vprnn", "model.dropout=0.5")
+def test_scores_are_without_dropout_and_of_no_more_batches_than_there_are() -> None:
+    module = learner("model=vprnn", "model.dropout=0.5", "task.train_size=8")
     module.model.train()
-    assert train_scores(module, 2) == train_scores(module, 2)
-    assert module.model.training
-
-
-def test_no_more_batches_than_there_are() -> None:
-    module = learner("model=vprnn", "task.train_size=8")
-    assert train_scores(module, 100) == train_scores(module, 2)
+    assert train_scores(module, 2) == train_scores(module, 100)
+    assert module.model.training, "the mode is left"
 
 
 def test_a_run_records_it_at_every_validation_when_asked() -> None:
