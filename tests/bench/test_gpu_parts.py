@@ -17,7 +17,7 @@ from orthobench.bench.timing import Bench, Row
 from orthobench.scan.gpu import costs
 from orthobench.verbs import bench
 from orthobench.verbs import bench as verb
-from tests.conftest import REPO
+from tests.conftest import REPO, write
 
 
 def program(text: str) -> list[str]:
@@ -107,9 +107,8 @@ def test_the_wheels_are_what_an_image_with_torch_and_lightning_lacks() -> None:
 @pytest.mark.slow
 def test_a_run_needs_neither_wandb_nor_geotorch(cli, tmp_path: Path) -> None:
     for name in ("wandb", "geotorch"):
-        (tmp_path / "absent" / name).mkdir(parents=True)
         text = f"raise ModuleNotFoundError('No module named {name}', name='{name}')"
-        (tmp_path / "absent" / name / "__init__.py").write_text(text)
+        write(tmp_path / "absent", {f"{name}/__init__.py": text})
     words = ("model=scornn", "task=copying", "T=4", "model.hidden_size=4", "trainer.max_steps=2", "logger=csv")
     sizes = ("task.train_size=null", "task.val_size=4", "task.test_size=4", "recipe=none")
     found = os.pathsep.join([str(tmp_path / "absent"), str(REPO)])

@@ -94,9 +94,7 @@ def test_a_link_to_nowhere_is_no_file_of_a_folder(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("fails", ["stat", "read_bytes"])
 def test_a_file_that_cannot_be_read_is_refused(fails: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, real = tmp_path / "model" / "mine.yaml", getattr(Path, fails)
-    path.parent.mkdir()
-    path.write_text("cell: elman\n")
+    path, real = write(tmp_path, {"model/mine.yaml": "cell: elman\n"}) / "model" / "mine.yaml", getattr(Path, fails)
 
     def refuse(self: Path, *words: Any, **named: Any) -> Any:
         if self == path:

@@ -13,7 +13,7 @@ from orthobench.config.ranges import is_range, parse
 from orthobench.errors import ConfigError
 from orthobench.study.catalogue import SHIPPED
 from orthobench.study.tables.search import CellSearch, TrialRows
-from tests.conftest import REPO
+from tests.conftest import REPO, write
 
 STAGES = [{"trials": 4, "seeds": [101]}, {"trials": 2, "seeds": [102]}]
 GIVEN = {"sobol": 7, "stages": STAGES}
@@ -51,28 +51,25 @@ def test_a_setting_that_the_row_fixes_is_not_searched() -> None:
 
 
 def test_a_model_without_a_search_has_that_of_any(tmp_path: Path) -> None:
-    path = tmp_path / "model" / "mine.yaml"
-    path.parent.mkdir()
-    path.write_text("cell: elman\nrecurrent: free\n")
+    write(tmp_path, {"model/mine.yaml": "cell: elman\nrecurrent: free\n"})
     assert [word.partition("=")[0] for word in rows(("model=mine",), (tmp_path,))[0]] == [
         "optimizer.lr",
         "optimizer.lr_recurrent",
     ]
-    path.write_text("cell: elman\nrecurrent: free\nsearch:\n  lr: log(1e-3,1e-2)\n  hidden_size: int(4,8)\n")
+    search = "search:\n  lr: log(1e-3,1e-2)\n  hidden_size: int(4,8)\n"
+    write(tmp_path, {"model/mine.yaml": f"cell: elman\nrecurrent: free\n{search}"})
     words = rows(("model=mine",), (tmp_path,))[0]
     assert [word.partition("=")[0] for word in words] == ["optimizer.lr", "model.hidden_size"]
     assert 1e-3 <= float(words[0].partition("=")[2]) <= 1e-2
 
 
 def test_a_search_is_no_setting(tmp_path: Path) -> None:
-    path = tmp_path / "model" / "mine.yaml"
-    path.parent.mkdir()
     found = []
     for more in ("", "search:\n  lr: log(1e-3,1e-2)\n"):
-        path.write_text(f"cell: elman\nrecurrent: free\nhidden_size: 4\n{more}")
+        write(tmp_path, {"model/mine.yaml": f"cell: elman\nrecurrent: free\nhidden_size: 4\n{more}"})
         found.append(orthobench.build("model=mine", "task=adding", "T=5", config_dir=tmp_path).run_id)
     assert found[0] == found[1]
-    path.write_text("cell: elman\nrecurrent: free\nhidden_size: 4\nsearch: {lr: 3}\n")
+    write(tmp_path, {"model/mine.yaml": "cell: elman\nrecurrent: free\nhidden_size: 4\nsearch: {lr: 3}\n"})
     with pytest.raises(ConfigError, match=r"model\.search\.lr=3 is no range"):
         orthobench.build("model=mine", "task=adding", "T=5", config_dir=tmp_path)
     with pytest.raises(ConfigError, match="search"):

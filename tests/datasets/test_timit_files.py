@@ -141,8 +141,7 @@ def test_a_damaged_recording_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"PK\5\6", b"<html>404</html>", bytes(1000)])
 def test_a_zip_that_is_none_is_refused(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / "timit").mkdir()
-    (tmp_path / "timit" / "timit.zip").write_bytes(content)
+    conftest.write(tmp_path, {"timit/timit.zip": content})
     with pytest.raises(DataError, match=r"timit\.zip is not a whole zip archive"):
         timit.load(tmp_path)
 

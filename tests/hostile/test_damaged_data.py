@@ -13,7 +13,7 @@ import pytest
 from orthobench.__main__ import main
 from orthobench.datasets import har, timit, ucr
 from orthobench.errors import DataError
-from tests.conftest import Refused
+from tests.conftest import Refused, write
 
 DATA = Path(os.environ.get("ORTHOBENCH_DATA", "data"))
 SETS = ("Coffee", "ItalyPowerDemand")
@@ -79,9 +79,8 @@ def recordings() -> bytes:
 
 @pytest.mark.parametrize("place", [1, 20, 48, 49, 97, 99])
 def test_har(place: int, recordings: bytes, tmp_path: Path) -> None:
-    (tmp_path / "har").mkdir()
     at = len(recordings) * place // 100
-    (tmp_path / "har" / har.NPZ).write_bytes(recordings[:at] + bytes([recordings[at] ^ 4]) + recordings[at + 1 :])
+    write(tmp_path / "har", {har.NPZ: recordings[:at] + bytes([recordings[at] ^ 4]) + recordings[at + 1 :]})
     with pytest.raises(DataError, match=r"uci_har_inertial\.npz is damaged or not the published one"):
         har.load(tmp_path)
 
@@ -134,9 +133,7 @@ def test_it_does_not_change_the_run() -> None:
 
 @pytest.mark.parametrize("unequal", ["refuse", "pad"])
 def test_other_sets_are_read(unequal: ucr.Unequal, tmp_path: Path) -> None:
-    folder = tmp_path / "ucr" / "Mine"
-    folder.mkdir(parents=True)
     for part, first in (("TRAIN", "0.5"), ("TEST", "0.25")):
-        (folder / f"Mine_{part}.tsv").write_text(f"0\t{first}\t1\n1\t2\t3\n")
+        write(tmp_path / "ucr" / "Mine", {f"Mine_{part}.tsv": f"0\t{first}\t1\n1\t2\t3\n"})
     train, _ = ucr.load(tmp_path, "Mine", unequal=unequal)
     assert np.array_equal(train.values, [[0.5, 1], [2, 3]])

@@ -1,6 +1,7 @@
 """Settings, sweeps and lists of seeds that no machine could carry out are refused in one sentence, before any work."""
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -71,55 +72,48 @@ VALUES = {
 }
 
 
-def refused(
-    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: "pytest.CaptureFixture[str]"
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    began = time.process_time()
-    assert main(words) == 2
-    assert time.process_time() - began < 20, "no number of seconds is a test of speed; what is listed takes for ever"
-    told = said.readouterr().err
-    assert told.count("\n") == 1
-    assert len(told) < 5000
-    assert not (tmp_path / "runs").exists()
+@pytest.fixture
+def refused(here: Path, capsys: pytest.CaptureFixture[str]) -> Callable[[list[str]], None]:
+    def check(words: list[str]) -> None:
+        began = time.process_time()
+        assert main(words) == 2
+        assert time.process_time() - began < 20, (
+            "no number of seconds is a test of speed; what is listed takes for ever"
+        )
+        told = capsys.readouterr().err
+        assert told.count("\n") == 1
+        assert len(told) < 5000
+        assert not (here / "runs").exists()
+
+    return check
 
 
 @pytest.mark.sampled(16)
 @pytest.mark.parametrize("words", MODELS, ids=lambda words: " ".join(words)[:60])
-def test_a_run(
-    words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    refused([*SHORT, *words], tmp_path, monkeypatch, capsys)
+def test_a_run(words: tuple[str, ...], refused: Callable[[list[str]], None]) -> None:
+    refused([*SHORT, *words])
 
 
 @pytest.mark.parametrize("words", SWEEPS, ids=lambda words: " ".join(words))
 @pytest.mark.sampled(4)
-def test_a_sweep(
-    words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    refused(["-m", *SHORT, *words], tmp_path, monkeypatch, capsys)
+def test_a_sweep(words: tuple[str, ...], refused: Callable[[list[str]], None]) -> None:
+    refused(["-m", *SHORT, *words])
 
 
 @pytest.mark.parametrize("words", TABLES, ids=lambda words: " ".join(words)[:60])
-def test_seeds(
-    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    refused(words, tmp_path, monkeypatch, capsys)
+def test_seeds(words: list[str], refused: Callable[[list[str]], None]) -> None:
+    refused(words)
 
 
 @pytest.mark.sampled(18)
 @pytest.mark.parametrize("kind", VALUES)
 @pytest.mark.parametrize("name", NUMBERS)
-def test_a_value(
-    name: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_value(name: str, kind: str, refused: Callable[[list[str]], None]) -> None:
     words = [word for word in SHORT if not word.startswith(f"{name}=")]
-    refused(["show", *words, "model=rnn", f"{name}={VALUES[kind]}"], tmp_path, monkeypatch, capsys)
+    refused(["show", *words, "model=rnn", f"{name}={VALUES[kind]}"])
 
 
 @pytest.mark.parametrize("count", [-1, 257, 10**6, 10**18])
-def test_workers(
-    count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_workers(count: int, refused: Callable[[list[str]], None]) -> None:
     """Each is a process, so that a configuration could start as many as the system holds."""
-    refused([*SHORT, "model=rnn", f"task.num_workers={count}"], tmp_path, monkeypatch, capsys)
+    refused([*SHORT, "model=rnn", f"task.num_workers={count}"])

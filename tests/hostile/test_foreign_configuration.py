@@ -9,6 +9,7 @@ import pytest
 from orthobench.__main__ import main
 from orthobench.config.policy import check_values
 from orthobench.errors import ConfigError
+from tests.conftest import write
 
 HEADERS = (
     "# @package hydra",
@@ -61,9 +62,7 @@ def refused(files: dict[str, str], words: list[str], tmp_path: Path, monkeypatch
     """The program ends with 2 and has written nothing."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a secret")
-    for name, text in files.items():
-        (tmp_path / "conf" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "conf" / name).write_text(text)
+    write(tmp_path / "conf", files)
     assert main(["--config-dir", "conf", *words, "task=copying", "T=5", "trainer.max_steps=1"]) == 2
     assert [path.name for path in tmp_path.iterdir()] == ["conf"]
 

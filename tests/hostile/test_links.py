@@ -10,6 +10,7 @@ from orthobench.errors import StorageError
 from orthobench.recording.files import within
 from orthobench.study.records import records
 from tests import own_runs
+from tests.conftest import write
 
 WORDS = ("model=lstm", "task=copying", "T=20")
 
@@ -51,10 +52,7 @@ def test_records_in_python(part: str, runs: Path, capsys: pytest.CaptureFixture[
 @pytest.mark.parametrize("place", ["tables", "figures", "records", "records/sgornn"])
 @pytest.mark.parametrize("verb", ["tables", "plot"])
 def test_results(verb: str, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    precious = tmp_path / "precious"
-    precious.mkdir()
-    (precious / "thesis.tex").write_text("mine")
-    root = tmp_path / "results"
+    precious, root = write(tmp_path / "precious", {"thesis.tex": "mine"}), tmp_path / "results"
     (root / place).parent.mkdir(parents=True)
     (root / place).symlink_to(precious / "thesis.tex" if "." in place else precious)
     main([verb, "sgornn", f"results_root={root}"])
@@ -69,8 +67,7 @@ def test_a_name_that_leads_out(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["../../x", "/x"])
 def test_a_run_of_the_records_whose_name_leads_out(name: str, tmp_path: Path) -> None:
-    (tmp_path / "records" / "sgornn").mkdir(parents=True)
-    text = "run_id,preset,cell,seed,status\n" + f"{name},full,gru,1,done\n"
-    records.path_of(tmp_path, "sgornn/table2").write_text(text)
+    text = f"run_id,preset,cell,seed,status\n{name},full,gru,1,done\n"
+    write(tmp_path, {"records/sgornn/table2.csv": text})
     with pytest.raises(StorageError, match="no name of a run"):
         records.read(tmp_path, "sgornn/table2")

@@ -15,6 +15,7 @@ import pytest
 
 from orthobench.datasets import corpus, har, mnist, sequences, ucr
 from orthobench.errors import DataError
+from tests.conftest import zipped
 
 N, T, FEATURES = 6, 5, 2
 ARRAYS: dict[str, np.ndarray] = {
@@ -91,7 +92,7 @@ FILES: dict[str, Callable[[Path], Any]] = {
     "noise": lambda path: path.write_bytes(np.random.default_rng(1).bytes(5000)),
     "UTF-16": lambda path: path.write_bytes("a b c\n".encode("utf-16") * 9),
     "zeros": lambda path: path.write_bytes(bytes(5000)),
-    "an archive": lambda path: path.write_bytes(archive({"../x": b"1", "/x": b"2"})),
+    "an archive": lambda path: path.write_bytes(zipped({"../x": b"1", "/x": b"2"})),
     "a page": lambda path: path.write_text("<!DOCTYPE html><html><body>404</body></html>\n" * 9),
 }
 READERS: dict[str, tuple[str, Callable[[Path], Any]]] = {
@@ -106,15 +107,6 @@ READERS: dict[str, tuple[str, Callable[[Path], Any]]] = {
 }
 
 
-def archive(files: dict[str, bytes]) -> bytes:
-    """A zip archive, of names as they are."""
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as made:
-        for name, content in files.items():
-            made.writestr(name, content)
-    return stream.getvalue()
-
-
 def npy(value: Any) -> bytes:
     stream = io.BytesIO()
     np.save(stream, value, allow_pickle=True)
@@ -122,7 +114,7 @@ def npy(value: Any) -> bytes:
 
 
 def packed(**others: Any) -> bytes:
-    return archive({f"{name}.npy": npy(value) for name, value in (ARRAYS | others).items()})
+    return zipped({f"{name}.npy": npy(value) for name, value in (ARRAYS | others).items()})
 
 
 def refused_or_sound(path: Path) -> None:
@@ -161,7 +153,7 @@ def test_a_header(reader: str, kind: str, tmp_path: Path) -> None:
     header = HEADERS[kind].encode("latin-1")
     array = b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header + bytes(120)
     first = "x.npy" if reader == "npz" else "train_x.npy"
-    (tmp_path / name).write_bytes(archive({first: array, "y.npy": npy(ARRAYS["y"])}))
+    (tmp_path / name).write_bytes(zipped({first: array, "y.npy": npy(ARRAYS["y"])}))
     with pytest.raises(DataError, match=re.escape(str(tmp_path / name))):
         read(tmp_path / name)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import REPO
+from tests.conftest import REPO, write
 
 PLANTED = ("orthobench", "hydra", "torch", "numpy", "omegaconf", "lightning", "joblib", "json", "yaml", "typing", "gc")
 PROGRAM = "import sys\nfrom orthobench.__main__ import main\nsys.exit(main())\n"
@@ -49,8 +49,7 @@ def test_planted_modules(way: str, tmp_path: Path) -> None:
             f"import os\nos.mkdir({str(tmp_path / 'canary')!r})\nraise SystemExit(99)\n"
         )
     program = tmp_path / "bin" / "program.py"  # what a console script is
-    program.parent.mkdir()
-    program.write_text(PROGRAM)
+    write(tmp_path, {"bin/program.py": PROGRAM})
     done = run([str(program)], (*RUNS, *STARTED[way]), tmp_path, PYTHONPATH=str(REPO))
     assert not (tmp_path / "canary").exists(), done.stderr
     assert done.returncode == 0, done.stderr

@@ -10,7 +10,7 @@ import pytest
 from orthobench.__main__ import main
 from orthobench.config.yaml_file import DEEPEST, read_yaml
 from orthobench.errors import ConfigError
-from tests.conftest import Refused
+from tests.conftest import Refused, write
 
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{new}: &{new} [{', '.join([f'*{old}'] * 9)}]\n" for old, new in zip("abcdefghi", "bcdefghij", strict=True)
@@ -69,8 +69,7 @@ WAYS = {
 )
 def test_a_file(kind: str, way: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     name, words = WAYS[way]
-    Path("conf", name).parent.mkdir(parents=True)
-    Path("conf", name).write_bytes((TEXTS | NO_MAPPING)[kind])
+    write(Path("conf"), {name: (TEXTS | NO_MAPPING)[kind]})
     verb = [] if words[0].startswith(("-", "model")) else words[:1]
     began = time.process_time()
     assert main([*verb, "--config-dir", "conf", *words[len(verb) :]]) == 2
@@ -90,8 +89,7 @@ def test_a_file(kind: str, way: str, here: Path, capsys: pytest.CaptureFixture[s
     ],
 )
 def test_a_file_in_the_wrong_place(place: str, text: str, told: str, tmp_path: Path, refused: Refused) -> None:
-    (tmp_path / place).parent.mkdir(exist_ok=True)
-    (tmp_path / place).write_text(text)
+    write(tmp_path, {place: text})
     refused(["show", "--config-dir", str(tmp_path), "model=lstm", "task=copying"], told)
 
 

@@ -6,32 +6,29 @@ from pathlib import Path
 import pytest
 
 from orthobench.__main__ import main
+from tests.conftest import Refused
 from tests.models.test_own_cells import HEAD, WORDS, folder, plugin
 
 assert folder, "the fixture"
 LINE = HEAD[: HEAD.index("h = torch.tanh")].count("\n") + 1
 
 
-def test_a_misnamed_file_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (folder / "model" / "mine.yaml").rename(folder / "model" / "mine.yml")
-    assert main(["--config-dir", str(folder), "model=mine", *WORDS]) == 2
-    assert f"{folder}/model/mine.yml is there, and must end in .yaml" in capsys.readouterr().err
-
-
-def test_a_tab_that_hydra_refuses_is_one_sentence(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (folder / "model" / "mine.yaml").write_text("cell:\tgru\nhidden_size: 4\n")
-    assert main(["--config-dir", str(folder), "model=mine", *WORDS]) == 2
-    assert "cannot start any token" in capsys.readouterr().err
-
-
-def test_a_name_that_is_spelt_otherwise_is_told(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("ending", "text", "told"),
+    [
+        ("yml", "cell: gru\n", "/model/mine.yml is there, and must end in .yaml"),
+        ("yaml", "cell:\tgru\n", "cannot start any token"),
+        ("yaml", "cell: t_own\n", "model.cell=t_own is not known: TOwn in own_"),
+        ("yaml", "cell: t_own\n", "is known as town, and so must be the file and the setting that name it."),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_told(
+    ending: str, text: str, told: str, folder: Path, monkeypatch: pytest.MonkeyPatch, refused: Refused
 ) -> None:
     plugin(folder, monkeypatch, HEAD.replace("class Own(", "class TOwn("))
-    (folder / "model" / "mine.yaml").write_text("cell: t_own\n")
-    assert main(["--config-dir", str(folder), "model=mine", *WORDS]) == 2
-    assert "model.cell=t_own is not known: TOwn in own_" in (told := capsys.readouterr().err)
-    assert "is known as town, and so must be the file and the setting that name it." in told
+    (folder / "model" / "mine.yaml").unlink()
+    (folder / "model" / f"mine.{ending}").write_text(text)
+    refused(["--config-dir", str(folder), "model=mine", *WORDS], told)
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,9 @@ import os
 import signal
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -99,21 +100,24 @@ def test_an_unreadable_owner_is_another_process(tmp_path: Path, text: str) -> No
             assert (second.held, second.owner) == (False, "another process")
 
 
-def test_an_owner_that_has_just_begun_is_waited_for(tmp_path: Path) -> None:
+def at_the_tenth_wait(act: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
+    waits, sleep = count(1), time.sleep
+    monkeypatch.setattr(time, "sleep", lambda s: (s < 1 and next(waits) == 10 and act(), sleep(s)))
+
+
+def test_an_owner_that_has_just_begun_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Claim(tmp_path):
         owner = (tmp_path / "claim.json").read_text()
         (tmp_path / "claim.json").write_text("")
-        timer = threading.Timer(0.3, (tmp_path / "claim.json").write_text, [owner])
-        timer.start()
+        at_the_tenth_wait(lambda: (tmp_path / "claim.json").write_text(owner), monkeypatch)
         with Claim(tmp_path) as second:
             assert second.owner.startswith(f"process {os.getpid()} on ")
-        timer.join()
 
 
-def test_a_look_at_the_lock_is_no_owner(tmp_path: Path) -> None:
+def test_a_look_at_the_lock_is_no_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with (tmp_path / "claim.json").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        threading.Timer(0.3, fcntl.flock, [file, fcntl.LOCK_UN]).start()
+        at_the_tenth_wait(lambda: fcntl.flock(file, fcntl.LOCK_UN), monkeypatch)
         with Claim(tmp_path) as claim:
             assert claim.held
 

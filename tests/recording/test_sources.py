@@ -15,7 +15,7 @@ import torch
 import orthobench
 from orthobench.config.settings import Settings
 from orthobench.recording import record
-from orthobench.recording.file_digest import LARGE, digest_of_file
+from orthobench.recording.file_digest import LARGE, SETTLED_S, digest_of_file
 from orthobench.recording.record import peak_bytes
 from orthobench.recording.sources import SEVERAL, changed, data_of, sources
 from orthobench.study.catalogue import SHIPPED
@@ -167,8 +167,9 @@ def test_a_kept_one_is_used_until_size_or_time_change(tmp_path: Path, kept: Path
         assert _file(path, content, when) == digest_of_file(path)
 
 
-def test_a_file_that_has_just_changed_is_not_kept(tmp_path: Path, kept: Path) -> None:
-    (tmp_path / "a").write_bytes(bytes(LARGE))
+def test_a_file_that_has_just_changed_is_not_kept(tmp_path: Path, kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("orthobench.recording.file_digest.time.time", lambda: 1 + SETTLED_S)
+    _file(tmp_path / "a", bytes(LARGE), 1)
     digest_of_file(tmp_path / "a")
     assert not kept.exists()
 

@@ -17,6 +17,7 @@ from orthobench.recording.claim import Claim
 from orthobench.recording.run_folder import begin, read
 from orthobench.run.__main__ import main
 from orthobench.study.catalogue import SHIPPED, Catalogue
+from tests.conftest import write
 
 TINY = (
     "model=rnn", "task=recall", "recipe=none", "T=5", "model.hidden_size=4", "task.val_size=2", "task.test_size=2",
@@ -36,8 +37,7 @@ def record(folder: Path) -> dict[str, object]:
 
 def test_a_folder_is_all_that_a_process_needs(tmp_path: Path) -> None:
     """Moved to another place, and without the folder of configuration files that it was written from."""
-    (tmp_path / "conf" / "model").mkdir(parents=True)
-    (tmp_path / "conf" / "model" / "mine.yaml").write_text("cell: elman\nactivation: relu\n")
+    write(tmp_path, {"conf/model/mine.yaml": "cell: elman\nactivation: relu\n"})
     written = begun(tmp_path / "one", "model=mine", folders=(tmp_path / "conf",))
     digests = dict(read(written).foreign)
     shutil.rmtree(tmp_path / "conf")

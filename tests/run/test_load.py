@@ -13,6 +13,7 @@ import orthobench
 from orthobench.errors import ConfigError, StorageError
 from orthobench.recording.checkpoint import SafeCheckpointIO
 from orthobench.recording.digest import write_sealed
+from tests.conftest import write
 from tests.run.finished import finished
 
 BEFORE = Path(__file__).parents[1] / "made_before" / "recall-rnn-5613bd3813"
@@ -131,8 +132,6 @@ def test_a_name_that_is_no_run_has_a_hint(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("ORTHOBENCH_RUNS", raising=False)
-    folder = tmp_path / "runs" / "adding-gru-0123456789"
-    folder.mkdir(parents=True)
-    (folder / "config.yaml").write_text("{}")
+    write(tmp_path, {"runs/adding-gru-0123456789/config.yaml": "{}"})
     with pytest.raises(ConfigError, match=f"^{named} is no run: .*{message}$"):
         orthobench.load(named)

@@ -13,6 +13,7 @@ from orthobench.datasets import opened
 from orthobench.recording.digest import read_sealed, write_sealed
 from orthobench.study.records.made_by import made_by
 from orthobench.study.records.records import line
+from tests import conftest
 
 WORDS = [
     "model=gru", "model.hidden_size=4", "trainer.max_steps=4", "trainer.val_check_interval=2", "logger=none",
@@ -139,9 +140,8 @@ def test_rows_whose_seeds_saw_other_files_say_so(form: Any) -> None:
 def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     name = f"read_{tmp_path.name.replace('-', '_')}"
     (tmp_path / f"{name}.py").write_text(TASKS)
-    for task in ("early", "late", "database", "declared_database"):
-        (tmp_path / "conf" / "task").mkdir(parents=True, exist_ok=True)
-        (tmp_path / "conf" / "task" / f"{task}.yaml").write_text(CONF)
+    names = ("early", "late", "database", "declared_database")
+    conftest.write(tmp_path, {f"conf/task/{task}.yaml": CONF for task in names})
     (tmp_path / "data").mkdir()
     for seed, file in enumerate(("a.npy", "b.npy")):
         np.save(tmp_path / "data" / file, np.random.default_rng(seed).normal(size=(8, 5, 2)).astype(np.float32))

@@ -15,7 +15,7 @@ from orthobench.study.catalogue import SHIPPED, Catalogue
 from orthobench.study.records.own_runs import read, text
 from orthobench.study.tables.composed import ComposedTable
 from orthobench.study.verdicts.own_tables import OwnTable, tables
-from tests.conftest import REPO, Refused
+from tests.conftest import REPO, Refused, write
 from tests.own_runs import run
 from tests.report.made_up import made_up
 
@@ -84,8 +84,7 @@ def test_a_run_counts_once(tmp_path: Path) -> None:
     ],
 )
 def test_a_stale_run_says_why(tmp_path: Path, changes: dict[str, Any], told: str) -> None:
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "mine.npz").write_bytes(b"other")
+    write(tmp_path, {"data/mine.npz": b"other"})
     run(tmp_path / "runs", *WORDS, f"data_root={tmp_path / 'data'}", **changes)
     (found,) = read([tmp_path / "runs"]).finished
     assert told in " ".join(found.stale)

@@ -54,9 +54,7 @@ CURVE_HEAD = b"run_id,preset,cell,seed,name,step,value\n"
 
 
 def test_a_byte_order_mark_is_passed_over(tmp_path: Path) -> None:
-    path = records.path_of(tmp_path, "paper/table1")
-    path.parent.mkdir(parents=True)
-    path.write_bytes(b"\xef\xbb\xbf" + HEAD + b"x,full,a,1,done,1\n")
+    write(tmp_path, {"records/paper/table1.csv": b"\xef\xbb\xbf" + HEAD + b"x,full,a,1,done,1\n"})
     assert [line.run_id for line in records.read(tmp_path, "paper/table1")] == ["x"]
 
 
@@ -80,18 +78,14 @@ def test_a_byte_order_mark_is_passed_over(tmp_path: Path) -> None:
     ],
 )
 def test_a_damaged_file_is_named(content: bytes, reason: str, tmp_path: Path) -> None:
-    path = records.path_of(tmp_path, "paper/table1")
-    path.parent.mkdir(parents=True)
-    path.write_bytes(content)
+    write(tmp_path, {"records/paper/table1.csv": content})
     with pytest.raises(StorageError, match=rf"table1\.csv is damaged \(.*{reason}"):
         records.read(tmp_path, "paper/table1")
 
 
 @pytest.mark.parametrize("value", [b"nan", b"-inf", b"", b"\xff", b"1" * 200_000])
 def test_a_damaged_file_of_curves_is_named(value: bytes, tmp_path: Path) -> None:
-    path = curves.path_of(tmp_path, "paper/table1")
-    path.parent.mkdir(parents=True)
-    path.write_bytes(CURVE_HEAD + b"x,full,a,1,val/loss,1," + value + b"\n")
+    write(tmp_path, {"records/paper/table1.curves.csv": CURVE_HEAD + b"x,full,a,1,val/loss,1," + value + b"\n"})
     with pytest.raises(StorageError, match=r"table1\.curves\.csv is damaged"):
         curves.read(tmp_path, "paper/table1")
 

@@ -14,7 +14,7 @@ from orthobench.study.catalogue import SHIPPED, Catalogue
 from orthobench.study.tune.journal import storage
 from orthobench.study.tune.search import Search, open_study
 from orthobench.study.tune.tuned import ranking
-from tests.conftest import Refused
+from tests.conftest import Refused, write
 from tests.own_runs import run
 
 optuna = pytest.importorskip("optuna", reason="optuna is not installed: see the extra `tune`")
@@ -69,8 +69,7 @@ def test_the_same_command_adds_what_is_missing_and_does_nothing_again(capsys: py
 def test_trials_with_other_data_are_not_mixed_with_new_ones(refused: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ORTHOBENCH_DATA", "data")
     assert main(["tune", *ADDING, RANGE, "--trials", "2"]) == 0
-    Path("data").mkdir()
-    Path("data/mine.npz").write_bytes(b"other")
+    write(Path(), {"data/mine.npz": b"other"})
     for lr, val in RATES.items():
         changed = {"plugins": {}, "yaml": {}, "data": {"mine.npz": "0" * 64}}
         run(Path("runs"), *ADDING, f"optimizer.lr={lr}", val=val, sources=changed)

@@ -13,7 +13,7 @@ from orthobench.__main__ import main
 from orthobench.study.catalogue import SHIPPED, Catalogue
 from orthobench.study.records import curves, records
 from orthobench.study.records.curves import CurvePoint
-from tests.conftest import REPO
+from tests.conftest import REPO, Refused, write
 from tests.report.made_up import made_up
 from tests.report.site.conftest import undrawn
 
@@ -53,13 +53,6 @@ COMMANDS = {
 }
 
 
-def write(root: Path) -> None:
-    for name, text in FILES.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-
-
 def record(results: Path, folder: Path) -> None:
     """Three finished runs of each model, which no training made."""
     lines, points = [], []
@@ -76,8 +69,7 @@ def record(results: Path, folder: Path) -> None:
 @pytest.mark.slow
 def test_every_verb_knows_it(here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     undrawn(monkeypatch)
-    folder = here / "mine"
-    write(folder)
+    folder = write(here / "mine", FILES)
     record(here / "results", folder)
     for words, expected in COMMANDS.items():
         assert main([*words, "--config-dir", str(folder)]) == 0
@@ -92,11 +84,9 @@ def test_every_verb_knows_it(here: Path, monkeypatch: pytest.MonkeyPatch, capsys
     assert "sixth" not in SHIPPED.papers()
 
 
-def test_a_second_paper_of_one_name_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "published").mkdir()
-    (tmp_path / "published" / "scornn.yaml").write_text(PUBLISHED)
-    assert main(["tables", "--check", "--config-dir", str(tmp_path)]) == 2
-    assert "two papers of one name" in capsys.readouterr().err
+def test_a_second_paper_of_one_name_is_refused(tmp_path: Path, refused: Refused) -> None:
+    write(tmp_path, {"published/scornn.yaml": PUBLISHED})
+    refused(["tables", "--check", "--config-dir", str(tmp_path)], "two papers of one name")
 
 
 @pytest.mark.slow
@@ -104,13 +94,10 @@ def test_inside_the_repository(tmp_path: Path) -> None:
     root = tmp_path / "checkout"
     for part in ("orthobench", "conf", "results/published"):
         shutil.copytree(REPO / part, root / part, ignore=shutil.ignore_patterns("__pycache__"))
-    outside = tmp_path / "mine"
-    write(outside)
+    outside = write(tmp_path / "mine", FILES)
     record(root / "results", outside)
     for name, text in FILES.items():
-        path = root / ("results" if name.startswith("published") else "conf") / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        write(root / ("results" if name.startswith("published") else "conf"), {name: text})
     program = """
 import sys
 from orthobench.__main__ import main

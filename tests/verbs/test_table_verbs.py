@@ -71,9 +71,8 @@ def test_plot(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("verb", ["site", "tables"])
-def test_a_folder_that_is_not_there_is_refused(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([verb, "results_root=reslts"]) == 2
-    assert "results_root=reslts is not a folder: name the one that holds `records`." in capsys.readouterr().err
+def test_a_folder_that_is_not_there_is_refused(verb: str, refused: Refused) -> None:
+    refused([verb, "results_root=reslts"], "results_root=reslts is not a folder: name the one that holds `records`.")
     assert not Path("reslts").exists()
 
 
@@ -143,8 +142,7 @@ def test_a_plan_does_not_call_a_stale_run_done(
     change: dict[str, Any] | None, told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["model=rnn", "task=recall", "recipe=none", "trainer.max_steps=10", "data_root=here"]
-    Path("here").mkdir()
-    Path("here/mine.npz").write_text("other data than before")
+    write(Path(), {"here/mine.npz": "other data than before"})
     asked = SHIPPED.settings(words)
     what = {"model": "rnn", "task": "recall", "seed": 1, "steps": 10}
     record = {"status": "done", "run_id": asked.run_id, "identity": asked.digest, **what, **(change or {})}
@@ -210,14 +208,9 @@ def test_a_plan_says_how_many_records_are_taken_over(capsys: pytest.CaptureFixtu
     assert "are recorded for" not in capsys.readouterr().out
 
 
-def test_a_table_that_could_not_be_rendered_is_refused_before_anything_is_run(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    broken = tmp_path / "mine" / "experiment" / "mine" / "broken.yaml"
-    broken.parent.mkdir(parents=True)
-    broken.write_text("track: fair\n")
-    assert main(["reproduce", "ncgru/figure8", "--preset", "smoke", "--config-dir", "mine"]) == 2
-    assert "experiment mine/broken: " in capsys.readouterr().err
+def test_a_table_that_could_not_be_rendered_is_refused_before_anything_is_run(refused: Refused, tmp_path: Path) -> None:
+    write(tmp_path, {"mine/experiment/mine/broken.yaml": "track: fair\n"})
+    refused(["reproduce", "ncgru/figure8", "--preset", "smoke", "--config-dir", "mine"], "experiment mine/broken: ")
     assert not Path("runs").exists()
 
 
@@ -350,17 +343,14 @@ def test_a_model_is_chosen_in_one_case_of_a_fair_table(tmp_path: Path) -> None:
         plan(Selection(SHIPPED.select(["fair/adding"]), rows=["gru_T201"]))
 
 
-def test_a_file_with_a_name_of_ours_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_file_with_a_name_of_ours_is_refused(refused: Refused, tmp_path: Path) -> None:
     write(tmp_path, {"conf/model/scornn.yaml": "hidden_size: 3\n"})
-    assert main(["show", "--config-dir", str(tmp_path / "conf")]) == 2
-    assert "orthobench has a file of this name" in capsys.readouterr().err
+    refused(["show", "--config-dir", str(tmp_path / "conf")], "orthobench has a file of this name")
 
 
 def test_a_file_that_another_folder_has_too_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     for folder in ("mine", "yours"):
-        path = tmp_path / folder / "model" / "big.yaml"
-        path.parent.mkdir(parents=True)
-        path.write_text("cell: gru\n")
+        write(tmp_path, {f"{folder}/model/big.yaml": "cell: gru\n"})
     given = ["show", "model=big", "task=adding", "--config-dir", "mine"]
     assert main([*given, "--config-dir", "yours"]) == 2
     assert "yours/model/big.yaml would not be read: mine/model/big.yaml has its name" in capsys.readouterr().err

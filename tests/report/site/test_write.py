@@ -18,6 +18,7 @@ from orthobench.errors import StorageError
 from orthobench.report.site.environment import essay, marked
 from orthobench.report.site.places import Places, slug
 from orthobench.report.site.write import ASSETS, WRITTEN, rendered, write
+from tests import conftest
 from tests.report.site.conftest import HOSTILE, undrawn
 
 LINK = re.compile(r"""\s(href|src)=["']([^"']*)["']""")
@@ -142,10 +143,8 @@ def test_what_somebody_else_wrote_stays(named: Any, written: Callable[[], Path])
 )
 def test_links_are_refused(place: str, written: Callable[[], Path], tmp_path: Path) -> None:
     root, precious = tmp_path / "results", tmp_path / "precious"
-    (precious / "fair").mkdir(parents=True)
     names = ("thesis.tex", "old.html", "fair/cued_copying.csv")
-    for name in names:
-        (precious / name).write_text("mine")
+    conftest.write(precious, dict.fromkeys(names, "mine"))
     (root / "site").mkdir()
     if place != "site/runs":
         shutil.rmtree(root / place, ignore_errors=True)
