@@ -20,6 +20,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["WANDB_MODE"] = "offline"
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
+RECALL = (
+    "model=rnn", "task=recall", "recipe=none", "T=5", "model.hidden_size=4", "task.val_size=2", "task.test_size=2",
+    "task.batch_size=2", "logger=none", "trainer.max_steps=2",
+)  # fmt: skip
 Refused = Callable[[list[str], str], None]
 
 

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -81,6 +82,14 @@ def test_rounds_are_kept_and_gone_on_with(group: TimedRows, tmp_path: Path, monk
     assert "kth_largest T=100 B=100" in first.shape
 
 
+def timed(group: TimedRows, seconds: tuple[float, ...], **given: Any) -> dict[step_costs.Place, step_costs.StepCost]:
+    composed = ComposedTable(group.table)
+    digests = {row: step_costs.digest(composed.settings(row)) for row in ROWS}
+    return {
+        (NAME, row): step_costs.StepCost(NAME, row, "", known, 1, seconds, **given) for row, known in digests.items()
+    }
+
+
 def whole_by_row(costs: dict[step_costs.Place, step_costs.StepCost]) -> dict[str, step_costs.StepCost]:
     return {row: cost for (_, row), cost in costs.items()}
 
@@ -91,13 +100,7 @@ def test_what_does_not_belong_together_begins_anew(
 ) -> None:
     made = {"torch": "2", "date": "2026-01-01"}
     monkeypatch.setattr(steps, "_made", lambda: {**made, "date": "2026-02-02"})
-    composed = ComposedTable(group.table)
-    costs = {
-        (NAME, row): step_costs.StepCost(
-            NAME, row, "", step_costs.digest(composed.settings(row)), 1, (0.1, 0.1), made=made
-        )
-        for row in ROWS
-    }
+    costs = timed(group, (0.1, 0.1), made=made)
     assert due(group, costs) == whole_by_row(costs)
     if what == "a row more":
         group = replace(group, rows=(*ROWS, "rnn_200"))
@@ -108,12 +111,7 @@ def test_what_does_not_belong_together_begins_anew(
 
 
 def test_whole_groups_of_other_code_are_kept(group: TimedRows) -> None:
-    composed = ComposedTable(group.table)
-    costs = {
-        (NAME, row): step_costs.StepCost(NAME, row, "", step_costs.digest(composed.settings(row)), 1, (0.1,) * 3)
-        for row in ROWS
-    }
-    assert due(group, costs) is None
+    assert due(group, timed(group, (0.1,) * 3)) is None
 
 
 def test_a_step_changes_no_parameter_and_has_matrices_where_they_are_constrained() -> None:

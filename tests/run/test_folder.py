@@ -17,18 +17,14 @@ from orthobench.recording.claim import Claim
 from orthobench.recording.run_folder import begin, read
 from orthobench.run.__main__ import main
 from orthobench.study.catalogue import SHIPPED, Catalogue
-from tests.conftest import write
+from tests.conftest import RECALL, write
 
-TINY = (
-    "model=rnn", "task=recall", "recipe=none", "T=5", "model.hidden_size=4", "task.val_size=2", "task.test_size=2",
-    "task.batch_size=2", "logger=none", "trainer.max_steps=2",
-)  # fmt: skip
 BEFORE = Path(__file__).parents[1] / "made_before" / "recall-rnn-5613bd3813"
 
 
 def begun(root: Path, *words: str, folders: tuple[Path, ...] = ()) -> Path:
     """The folder of a tiny run, written."""
-    return begin(Catalogue(folders).settings([*TINY, *words, f"runs_root={root}"]))
+    return begin(Catalogue(folders).settings([*RECALL, *words, f"runs_root={root}"]))
 
 
 def record(folder: Path) -> dict[str, object]:
@@ -68,7 +64,7 @@ def test_a_file_of_configuration_may_have_any_name(name: str, tmp_path: Path) ->
 
 def test_the_numbers_are_those_of_the_words(tmp_path: Path) -> None:
     assert main([str(begun(tmp_path / "a"))]) == 0
-    alone = orthobench.build(*TINY, f"runs_root={tmp_path / 'b'}").run()
+    alone = orthobench.build(*RECALL, f"runs_root={tmp_path / 'b'}").run()
     made = record(next((tmp_path / "a").glob("recall-*")))
     assert made["metrics"] == alone["metrics"]
     assert made["config"] == alone["config"] | {"runs_root": str(tmp_path / "a")}
@@ -151,7 +147,7 @@ def test_one_that_another_process_holds_is_left_to_it(tmp_path: Path, capsys: py
 
 
 def test_a_driver_writes_into_no_folder_of_another_run(tmp_path: Path) -> None:
-    made = SHIPPED.settings([*TINY, f"runs_root={tmp_path}"])
+    made = SHIPPED.settings([*RECALL, f"runs_root={tmp_path}"])
     config = begin(made) / "config.yaml"
     for digest, error in ((made.digest[:10] + 54 * "0", ConfigError), (64 * "0", StorageError)):
         config.write_text(f"# {digest} {digest}\n")
@@ -164,7 +160,7 @@ def test_a_run_to_start_from_is_found_from_anywhere(here: Path, monkeypatch: pyt
     first = begun(Path("first"))
     assert main([str(first)]) == 0
     second = begun(Path("second"), f"init_from=first/{first.name}", "seed=2")
-    assert second.name == SHIPPED.settings([*TINY, f"init_from={first.name}", "seed=2"]).run_id
+    assert second.name == SHIPPED.settings([*RECALL, f"init_from={first.name}", "seed=2"]).run_id
     (here / "away").mkdir()
     monkeypatch.chdir(here / "away")
     assert main([str(second)]) == 0

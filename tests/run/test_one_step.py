@@ -9,10 +9,10 @@ import pytest
 import torch
 
 import orthobench
-from orthobench.__main__ import main
 from orthobench.errors import ConfigError
 from orthobench.run.export import export
 from orthobench.run.one_step import one_step, states_of
+from tests.conftest import Refused
 from tests.run.finished import finished
 
 onnx = pytest.importorskip("onnx", reason="onnx is not installed: pip install 'orthobench[export]'")
@@ -62,10 +62,10 @@ def test_the_first_states_are_those_of_the_model() -> None:
 
 
 @pytest.mark.parametrize("form", ["torch", "pt2", "safetensors"])
-def test_a_step_is_of_onnx_alone(form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_step_is_of_onnx_alone(form: str, tmp_path: Path, refused: Refused) -> None:
     folder, _ = finished(tmp_path, "model=rnn", "task=adding", "T=5")
-    assert main(["export", str(folder), "--format", form, "--step"]) == 2
-    assert f"--step applies to --format onnx, not to {form}: write" in capsys.readouterr().err
+    told = f"--step applies to --format onnx, not to {form}: write"
+    refused(["export", str(folder), "--format", form, "--step"], told)
     assert not (folder / "exports").exists()
 
 

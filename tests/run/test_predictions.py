@@ -18,6 +18,7 @@ from orthobench.run.generate import draw
 from orthobench.run.predictions import WORST, Predictions, _answers, _means, predictions
 from orthobench.tasks.real.ptb_char import PTBChar
 from orthobench.tasks.real.ptb_word import PTBWord
+from tests.conftest import Refused
 from tests.making import network
 from tests.run.finished import finished
 
@@ -140,10 +141,9 @@ def test_tokens_of_a_text_and_back(task: type, text: str, tokens: list[str], pie
     assert "".join(map(made.piece, tokens)) == pieces
 
 
-def test_a_task_without_text_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_task_without_text_is_refused(tmp_path: Path, refused: Refused) -> None:
     folder, _ = finished(tmp_path, "model=rnn", "task=adding", "T=5")
-    assert main(["generate", str(folder)]) == 2
-    assert "is a run of adding, which has no text to generate" in capsys.readouterr().err
+    refused(["generate", str(folder)], "is a run of adding, which has no text to generate")
 
 
 NAMED = ["lstm", "gru", "goru", "lem", "mingru", "minlstm", "mlstm", "slstm", "deltaproduct", "mamba3", "rwkv7"]

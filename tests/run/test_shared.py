@@ -16,6 +16,7 @@ import orthobench
 from orthobench.__main__ import main
 from orthobench.errors import ConfigError, OrthobenchError, StorageError
 from orthobench.recording.digest import write_sealed
+from tests.conftest import Refused
 from tests.run.finished import finished
 
 safetensors = pytest.importorskip("safetensors.torch", reason="safetensors is not installed: see the extra `share`")
@@ -154,14 +155,12 @@ def test_other_weights_than_it_holds_are_refused(one: Path, tmp_path: Path) -> N
         orthobench.load(folder, which="last")
 
 
-def test_a_run_on_a_file_of_ones_own_is_not_shared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_on_a_file_of_ones_own_is_not_shared(tmp_path: Path, refused: Refused) -> None:
     (tmp_path / "mine.txt").write_text("the cat sat on the mat\n" * 200)
     words = ("model=gru", "task=text", f"task.path={tmp_path / 'mine.txt'}", "T=5", "model.hidden_size=4")
     exp = orthobench.build(*words, "trainer.max_steps=2", "recipe=none", "logger=none", f"runs_root={tmp_path}")
     exp.run()
-    folder = exp.settings.folder
-    assert main(["export", str(folder), "--format", "safetensors"]) == 2
-    assert "was trained on a file of your own" in capsys.readouterr().err
+    refused(["export", str(exp.settings.folder), "--format", "safetensors"], "was trained on a file of your own")
 
 
 def test_the_missing_library_is_named(one: Path, monkeypatch: pytest.MonkeyPatch) -> None:

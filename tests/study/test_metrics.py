@@ -61,14 +61,9 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Tabl
 
     def make(*rows: dict[str, Any], **changes: Any) -> Table:
         graded = yaml.safe_load((REPO / "conf" / "task" / "adding.yaml").read_text())
-        files = {
-            "experiment/mine/table1": CONTENT | changes,
-            "published/mine": {"rows": list(rows)},
-            "task/graded": graded,
-        }
-        for name, content in files.items():
-            write(tmp_path, {f"conf/{name}.yaml": content})
-        return Catalogue((tmp_path / "conf",)).table("mine/table1")
+        files = {"experiment/mine/table1.yaml": CONTENT | changes, "published/mine.yaml": {"rows": list(rows)}}
+        folder = write(tmp_path / "conf", {**files, "task/graded.yaml": graded})
+        return Catalogue((folder,)).table("mine/table1")
 
     return make
 

@@ -7,6 +7,7 @@ import pytest
 
 from orthobench.__main__ import main
 from orthobench.study.catalogue import SHIPPED
+from tests.conftest import Refused
 from tests.own_runs import run
 
 pytestmark = pytest.mark.usefixtures("here")
@@ -77,12 +78,11 @@ def test_best_stays_in_a_folder_that_is_not_the_usual_one(capsys: pytest.Capture
     assert capsys.readouterr().out.rstrip().endswith("seed=1 trainer.max_steps=20 runs_root=mine")
 
 
-def test_best_names_what_cannot_be_asked_for_again(capsys: pytest.CaptureFixture[str]) -> None:
+def test_best_names_what_cannot_be_asked_for_again(refused: Refused) -> None:
     words = ["model=gru", *ADDING]
     config = SHIPPED.settings(words).as_dict()
     run(Path("runs"), *words, config=config | {"model": config["model"] | {"name": "of_a_plug_in"}})
-    assert main(["best", "runs"]) == 2
-    assert "model=of_a_plug_in is not known" in capsys.readouterr().err
+    refused(["best", "runs"], "model=of_a_plug_in is not known")
 
 
 def test_plot(sweep: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -97,18 +97,14 @@ def test_plot(sweep: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("verb", ["compare", "best", "plot"])
-def test_a_folder_without_runs(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_without_runs(verb: str, refused: Refused) -> None:
     Path("empty").mkdir()
-    assert main([verb, "empty"]) == 2
-    assert capsys.readouterr().err == "orthobench: empty has no runs: name a folder of runs, such as runs/.\n"
-    assert main([verb, "nowhere/"]) == 2
-    assert "nowhere is not a folder" in capsys.readouterr().err
+    refused([verb, "empty"], "orthobench: empty has no runs: name a folder of runs, such as runs/.")
+    refused([verb, "nowhere/"], "nowhere is not a folder")
 
 
-def test_words_that_are_wrong(sweep: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["compare", "runs", "scornn"]) == 2
-    assert "name either alone" in capsys.readouterr().err
-    assert main(["best", "runs", "--by", "modle"]) == 2
-    assert "did you mean 'model'?" in capsys.readouterr().err
-    assert main(["best", "runs", "--steps", "0"]) == 2
-    assert main(["best"]) == 2
+def test_words_that_are_wrong(sweep: Path, refused: Refused) -> None:
+    refused(["compare", "runs", "scornn"], "name either alone")
+    refused(["best", "runs", "--by", "modle"], "did you mean 'model'?")
+    refused(["best", "runs", "--steps", "0"], "")
+    refused(["best"], "")

@@ -16,14 +16,11 @@ from orthobench.config.recorded import settings_of
 from orthobench.recording.digest import owned, read_sealed, write_sealed
 from orthobench.recording.run_folder import read
 from orthobench.run.__main__ import main as run
-from tests.conftest import REPO
+from tests.conftest import RECALL, REPO
 
 pytestmark = pytest.mark.usefixtures("here")
 
-TINY = (
-    "model=rnn", "task=recall", "recipe=none", "T=5", "model.hidden_size=4", "task.val_size=2", "task.test_size=2",
-    "task.batch_size=2", "logger=none", "trainer.max_steps=1", "seed=1,2",
-)  # fmt: skip
+TINY = (*RECALL[:-1], "trainer.max_steps=1", "seed=1,2")
 
 
 def planned(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> tuple[list[Path], str]:

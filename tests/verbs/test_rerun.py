@@ -8,7 +8,7 @@ from orthobench.__main__ import main
 from orthobench.study.records import records
 from orthobench.study.records.drift import BITWISE, DIFFERENT, ROUNDED, drifts, verdict
 from orthobench.study.records.records import Line
-from tests.conftest import write
+from tests.conftest import Refused, write
 
 TABLE = """
 track: published
@@ -53,7 +53,7 @@ def test_folders_are_what_they_are_elsewhere(recorded: Path, monkeypatch: pytest
     assert len(list((recorded.parent / "a=b$c" / "rerun").glob("adding-rnn-*/record.json"))) == 1
 
 
-def test_what_cannot_be_made_again_is_refused(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_be_made_again_is_refused(recorded: Path, refused: Refused) -> None:
     for words, message in (
         (["mine/small"], "rerun needs a table and a row"),
         (["mine/small", "rn"], "nothing is recorded of mine/small rn: did you mean 'rnn'"),
@@ -61,8 +61,7 @@ def test_what_cannot_be_made_again_is_refused(recorded: Path, capsys: pytest.Cap
         (["mine/small", "rnn", "seed=3"], "seed=3 of mine/small rnn is not recorded; choose among 1, 2"),
         (["mine/small", "rnn", "trainer.max_steps=4"], "made with other settings"),
     ):
-        assert main(["rerun", *words, "--config-dir", "mine"]) == 2
-        assert message in capsys.readouterr().err
+        refused(["rerun", *words, "--config-dir", "mine"], message)
 
 
 @pytest.mark.parametrize(

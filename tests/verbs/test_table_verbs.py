@@ -267,6 +267,7 @@ def test_m_with_an_experiment_is_reproduce(monkeypatch: pytest.MonkeyPatch) -> N
             )
             for name in ("data_root", "run", "lengths", "content", "T")
         ),
+        (["site", "paper=scornn"], "results_root="),
         (["inspect"], "inspect needs one run"),
         (["inspect", "nowhere"], "nowhere is no run"),
         (["inspect", "nowhere", "T=5"], "T=5 does not apply to inspect"),

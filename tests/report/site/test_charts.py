@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from orthobench.__main__ import main
 from orthobench.report.site import charts, marks
+from tests.conftest import Refused
 
 SIZES = {"seeds": (9,), "pairs": (9,), "standing": (2,)}
 
@@ -66,18 +66,11 @@ def test_the_script_is_one_file_that_hides_its_names() -> None:
 
 @pytest.mark.parametrize("missing", ["altair", "vl_convert"])
 def test_a_missing_package_is_one_sentence(
-    missing: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    missing: str, monkeypatch: pytest.MonkeyPatch, refused: Refused, tmp_path: Path
 ) -> None:
     monkeypatch.setitem(sys.modules, missing, None)
-    assert main(["site", f"results_root={tmp_path}"]) == 2
-    told = capsys.readouterr().err
-    assert "pip install 'orthobench[site]'" in told
+    refused(["site", f"results_root={tmp_path}"], "pip install 'orthobench[site]'")
     assert not list(tmp_path.iterdir())
-
-
-def test_another_word_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["site", "paper=scornn"]) == 2
-    assert "results_root=" in capsys.readouterr().err
 
 
 SCORES = {"a": (0.4, 10), "b": (0.3, 20), "c": (0.9, 30), "d": (0.8, 30), "e": (0.9, 40), "f": (1.0, 50)}
