@@ -212,11 +212,6 @@ def test_doctor_tries_the_plug_ins(
     assert capsys.readouterr().out.count("broken_cells") >= 2
 
 
-def test_a_verb_after_options_is_told_its_place(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["model=gru", "list", "models"]) == 2
-    assert "as a verb it comes first, orthobench list" in capsys.readouterr().err
-
-
 def test_the_last_line_names_metric_baseline_and_record(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*TINY, "task=adding", "seed=5"]) == 0
     last = capsys.readouterr().out.strip().splitlines()[-1]

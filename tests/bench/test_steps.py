@@ -85,9 +85,7 @@ def test_rounds_are_kept_and_gone_on_with(group: TimedRows, tmp_path: Path, monk
 def timed(group: TimedRows, seconds: tuple[float, ...], **given: Any) -> dict[step_costs.Place, step_costs.StepCost]:
     composed = ComposedTable(group.table)
     digests = {row: step_costs.digest(composed.settings(row)) for row in ROWS}
-    return {
-        (NAME, row): step_costs.StepCost(NAME, row, "", known, 1, seconds, **given) for row, known in digests.items()
-    }
+    return {(NAME, row): step_costs.StepCost(NAME, row, "", own, 1, seconds, **given) for row, own in digests.items()}
 
 
 def whole_by_row(costs: dict[step_costs.Place, step_costs.StepCost]) -> dict[str, step_costs.StepCost]:

@@ -15,6 +15,7 @@ from orthobench.config.settings import SECTIONS, Settings
 from orthobench.config.words import choices, parsed, quoted
 from orthobench.errors import ConfigError
 from orthobench.study.catalogue import SHIPPED, Catalogue
+from tests.conftest import Refused
 
 SERIES = ("model=gru", "model.hidden_size=4", "task=series", "logger=none", "trainer.max_steps=2")
 
@@ -187,7 +188,6 @@ def test_a_run_in_a_folder_with_an_equals_sign_is_a_name(
     assert "test/accuracy" in capsys.readouterr().out
 
 
-def test_a_key_of_a_sweep_is_given_once(two: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["-m", *SERIES, "task.path=my.npz", "seed=1,2", "seed=3"]) == 2
-    assert "seed= is given twice: give it once." in capsys.readouterr().err
-    assert main(["-m", *SERIES, "task.path=my.npz", "seed=1,2", "++seed=3"]) == 2
+def test_a_key_of_a_sweep_is_given_once(two: Path, refused: Refused) -> None:
+    for again in ("seed=3", "++seed=3"):
+        refused(["-m", *SERIES, "task.path=my.npz", "seed=1,2", again], "seed= is given twice: give it once.")

@@ -13,11 +13,9 @@ from orthobench.__main__ import main
 from orthobench.errors import ConfigError, StorageError
 from orthobench.recording.checkpoint import SafeCheckpointIO
 from orthobench.recording.claim import Claim
+from tests.run.callbacks.test_finite import SMALL
 
-WORDS = (
-    "model=ncgru", "task=adding", "T=6", "recipe=none", "logger=none", "model.hidden_size=4", "task.val_size=20",
-    "task.test_size=30", "task.batch_size=4", "trainer.val_check_interval=2",
-)  # fmt: skip
+WORDS = ("model=ncgru", *SMALL[1:], "trainer.val_check_interval=2")
 
 
 def trained(root: Path, steps: int, *words: str) -> tuple[Path, dict[str, Any]]:

@@ -65,9 +65,7 @@ def test_the_script_is_one_file_that_hides_its_names() -> None:
 
 
 @pytest.mark.parametrize("missing", ["altair", "vl_convert"])
-def test_a_missing_package_is_one_sentence(
-    missing: str, monkeypatch: pytest.MonkeyPatch, refused: Refused, tmp_path: Path
-) -> None:
+def test_a_missing_package(missing: str, monkeypatch: pytest.MonkeyPatch, refused: Refused, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, missing, None)
     refused(["site", f"results_root={tmp_path}"], "pip install 'orthobench[site]'")
     assert not list(tmp_path.iterdir())
