@@ -148,9 +148,8 @@ def test_a_file_behind_a_link_is_a_file_of_the_folder(tmp_path: Path) -> None:
 
 def test_a_file_that_keeps_its_time_is_read_again_all_the_same(tmp_path: Path) -> None:
     file, words = tmp_path / "model" / "own.yaml", ["model=own", "task=copying", "T=5"]
-    file.parent.mkdir()
     for size in (7, 18):
-        file.write_text(f"cell: elman\nhidden_size: {size}\n")
+        write(tmp_path, {"model/own.yaml": f"cell: elman\nhidden_size: {size}\n"})
         os.utime(file, (0, 0))
         assert Catalogue((tmp_path,)).settings(words).model["hidden_size"] == size
 

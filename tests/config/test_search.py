@@ -52,10 +52,8 @@ def test_a_setting_that_the_row_fixes_is_not_searched() -> None:
 
 def test_a_model_without_a_search_has_that_of_any(tmp_path: Path) -> None:
     write(tmp_path, {"model/mine.yaml": "cell: elman\nrecurrent: free\n"})
-    assert [word.partition("=")[0] for word in rows(("model=mine",), (tmp_path,))[0]] == [
-        "optimizer.lr",
-        "optimizer.lr_recurrent",
-    ]
+    words = rows(("model=mine",), (tmp_path,))[0]
+    assert [word.partition("=")[0] for word in words] == ["optimizer.lr", "optimizer.lr_recurrent"]
     search = "search:\n  lr: log(1e-3,1e-2)\n  hidden_size: int(4,8)\n"
     write(tmp_path, {"model/mine.yaml": f"cell: elman\nrecurrent: free\n{search}"})
     words = rows(("model=mine",), (tmp_path,))[0]

@@ -15,7 +15,7 @@ import pytest
 
 from orthobench.datasets import corpus, har, mnist, sequences, ucr
 from orthobench.errors import DataError
-from tests.conftest import zipped
+from tests.conftest import write, zipped
 
 N, T, FEATURES = 6, 5, 2
 ARRAYS: dict[str, np.ndarray] = {
@@ -149,11 +149,10 @@ def test_an_array(name: str, kind: str, tmp_path: Path) -> None:
 )
 def test_a_header(reader: str, kind: str, tmp_path: Path) -> None:
     name, read = READERS[reader]
-    (tmp_path / name).parent.mkdir(exist_ok=True)
     header = HEADERS[kind].encode("latin-1")
     array = b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header + bytes(120)
     first = "x.npy" if reader == "npz" else "train_x.npy"
-    (tmp_path / name).write_bytes(zipped({first: array, "y.npy": npy(ARRAYS["y"])}))
+    write(tmp_path, {name: zipped({first: array, "y.npy": npy(ARRAYS["y"])})})
     with pytest.raises(DataError, match=re.escape(str(tmp_path / name))):
         read(tmp_path / name)
 
@@ -206,11 +205,9 @@ def test_series(kind: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("cell", CELLS, ids=lambda cell: ascii(cell)[:20])
 @pytest.mark.parametrize("place", ["a label", "a value"])
 def test_ucr(cell: str, place: str, tmp_path: Path) -> None:
-    folder = tmp_path / "ucr" / "Mine"
-    folder.mkdir(parents=True)
-    (folder / "Mine_TEST.tsv").write_text("0\t0\t1\n1\t2\t2\n")
     old = "\n1\t2" if place == "a label" else "\t2\t"
-    (folder / "Mine_TRAIN.tsv").write_text(OWN.replace(old, old.replace("1" if place == "a label" else "2", cell), 1))
+    train = OWN.replace(old, old.replace("1" if place == "a label" else "2", cell), 1)
+    write(tmp_path / "ucr" / "Mine", {"Mine_TEST.tsv": "0\t0\t1\n1\t2\t2\n", "Mine_TRAIN.tsv": train})
     with pytest.raises(DataError, match=r"Mine_T\w+\.tsv"):
         ucr.load(tmp_path, "Mine")
 

@@ -26,8 +26,7 @@ def test_a_file_that_cannot_be_used_is_told(
     ending: str, text: str, told: str, folder: Path, monkeypatch: pytest.MonkeyPatch, refused: Refused
 ) -> None:
     plugin(folder, monkeypatch, HEAD.replace("class Own(", "class TOwn("))
-    (folder / "model" / "mine.yaml").unlink()
-    (folder / "model" / f"mine.{ending}").write_text(text)
+    (folder / "model" / "mine.yaml").rename(folder / "model" / f"mine.{ending}").write_text(text)
     refused(["--config-dir", str(folder), "model=mine", *WORDS], told)
 
 

@@ -53,9 +53,7 @@ def test_what_is_not_finished_is_told(tmp_path: Path, changes: dict[str, Any], t
 def test_damaged_missing_and_running_records_are_told_apart(tmp_path: Path) -> None:
     damaged = run(tmp_path, *WORDS) / "record.json"
     damaged.write_text(damaged.read_text().replace('"steps": 10', '"steps": 11'))
-    killed = tmp_path / "adding-gru-killed"
-    killed.mkdir()
-    (killed / "config.yaml").touch()
+    write(tmp_path, {"adding-gru-killed/config.yaml": ""})
     (tmp_path / "figures").mkdir()
     with Claim(tmp_path / "adding-gru-running"):
         told = read([tmp_path]).left_out

@@ -108,10 +108,8 @@ def written(data: dict[str, Any], results: Path, tmp_path: Path, monkeypatch: py
 
 def test_what_is_gone_is_removed(data: dict[str, Any], written: Callable[[], Path]) -> None:
     site = written()
-    old, docs = site / "runs" / "old.html", site / "docs" / "index.html"
-    for path in (old, docs):
-        path.parent.mkdir(exist_ok=True)
-        path.write_text("")
+    old = site / "runs" / "old.html"
+    conftest.write(site, {"runs/old.html": "", "docs/index.html": ""})
     known = json.loads((site / WRITTEN).read_text())
     (site / WRITTEN).write_text(json.dumps(known | {"runs/old.html": [hashlib.sha256(b"").hexdigest()]}))
     assert written() == site
