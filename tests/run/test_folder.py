@@ -186,7 +186,7 @@ def test_data_that_have_another_place_here(tmp_path: Path, monkeypatch: pytest.M
 def test_a_file_that_a_task_cannot_read_is_no_lack_of_room(
     number: int, inside: bool, fix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    exp = orthobench.build(*TINY, f"runs_root={tmp_path / 'runs'}")
+    exp = orthobench.build(*RECALL, f"runs_root={tmp_path / 'runs'}")
     path = (exp.settings.folder if inside else tmp_path) / "rows.bin"
 
     def fail(*_: object) -> None:
