@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from orthobench.errors import StorageError
+from orthobench.recording import curve as curves
 from orthobench.recording.curve import Curve, sealed
 
 
@@ -47,6 +48,17 @@ def test_cutting_forgets_what_came_after_and_keeps_the_rest_bit_by_bit(long: Cur
     assert long.path.read_text().splitlines() == before[: 1 + 2 * kept]
     long.append(100, 1, {"train/loss": 7.0})
     assert [point[0] for point in long.of("train/loss")] == [*[10, 20, 30][:kept], 100], "it goes on after a cut"
+
+
+def test_comes_back_from_a_checkpoint_whole_or_not_at_all(long: Curve, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, packed = long.path.read_bytes(), long.packed()
+    long.cut(0)
+    monkeypatch.setattr(curves, "LARGEST", len(before))
+    long.restore(packed)
+    assert long.path.read_bytes() == before
+    monkeypatch.setattr(curves, "LARGEST", len(before) - 1)
+    with pytest.raises(StorageError, match=rf"have more than {len(before) - 1} bytes; move that folder away"):
+        long.restore(packed)
 
 
 @pytest.mark.parametrize("torn", ["4", "40,", "40,1", "40,1,val/l", "40,1,x,", "40,1,x,0.0", "40,1,x,6e-0"])

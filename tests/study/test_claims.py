@@ -106,6 +106,8 @@ OTHERS = {"b": LOW, "c": [x + 0.1 for x in NOISY], "d": NOISY}
     [
         (claim(direction="higher", **BETTER), {"a": HIGH, "b": LOW}, "reproduced"),  # the good side is the metric's
         (claim(**BETTER), {"a": [None] * 6, "b": [0.2] * 6}, "not reproduced"),
+        (claim(direction="higher", **BETTER), {"a": [None] * 6, "b": [0.2] * 6}, "not reproduced"),
+        (claim(ratio=["a"], to=["b"], between=[2, 3], tolerance=0.1), {"a": [0.0] * 8, "b": LOW}, "not reproduced"),
         (claim(**BETTER), {"a": [None] * 6, "b": [None] * 6}, "undecided"),  # two that both fail are not told apart
         (claim(equal=["a"], to=["b"], within=0.1), {"a": [None] * 6, "b": [None] * 6}, "undecided"),
         # eight of ten seeds diverged, and the two that survived are equal

@@ -1,12 +1,10 @@
-"""Searched tables from made-up records: trials, shares, censored steps, horizons, groups, claims and designs."""
+"""Searched tables from made-up records: trials, shares, censored steps, horizons, groups and claims."""
 
 import math
 from collections.abc import Sequence
-from itertools import product
-from math import inf, log, sqrt
+from math import inf
 from pathlib import Path
 
-import numpy as np
 import pytest
 from scipy import stats
 
@@ -21,10 +19,8 @@ from orthobench.study.reproduce.due import SelectedTable
 from orthobench.study.statistics.ranks import correlation
 from orthobench.study.statistics.statistics import share_interval
 from orthobench.study.tables.composed import ComposedTable
-from orthobench.study.tables.parts import factors
 from orthobench.study.tables.search import CellSearch
 from orthobench.study.tables.table import Table
-from orthobench.study.verdicts.factorial import design, linear, logistic
 from orthobench.study.verdicts.searched import SearchedTable, joined, quartiles, searched_table
 from orthobench.study.verdicts.searched_claims import outcomes
 from orthobench.study.verdicts.trials import SearchState, state
@@ -324,81 +320,3 @@ def test_advice_names_the_cell_that_reproduce_takes(name: str, row: str, tmp_pat
 def test_reported_seeds_have_no_part_in_the_choice() -> None:
     with_reported = [*FIRST[0], (1, 10, 0.0), (2, 10, 0.0)]
     assert after(with_reported, *FIRST[1:]).stages == after(*FIRST).stages
-
-
-FACTORS = {"matrix": ["free", "orthogonal"], "bias": ["default", "chrono"]}
-SETTINGS = list(product(*FACTORS.values()))
-
-
-def log_odds(k: float, n: float) -> float:
-    """Of a saturated model with Jeffreys's prior: half a success and half a failure are added to every group."""
-    return log((k + 0.5) / (n - k + 0.5))
-
-
-@pytest.mark.parametrize("counts", [(3, 5, 7, 9), (0, 10, 0, 10), (0, 0, 0, 10)])
-def test_a_saturated_logistic_model_is_known(counts: tuple[int, ...]) -> None:
-    names, x = design(FACTORS, SETTINGS)
-    found = dict(zip(names, logistic(x, np.array(counts, float), np.full(4, 10.0)), strict=True))
-    a, b, c, d = (log_odds(k, 10) for k in counts)
-    assert found["matrix=orthogonal"][0] == pytest.approx((c + d - a - b) / 2, abs=1e-6)
-    assert found["bias=chrono"][0] == pytest.approx((b + d - a - c) / 2, abs=1e-6)
-    assert found["matrix=orthogonal x bias=chrono"][0] == pytest.approx(d - c - b + a, abs=1e-6)
-
-
-def test_the_interval_is_that_of_a_difference_of_log_odds() -> None:
-    x = np.array([[1.0, -0.5], [1.0, 0.5]])
-    _, (effect, (low, high)) = logistic(x, np.array([3.0, 7.0]), np.array([10.0, 10.0]))
-    shares = [(k + 0.5) / 11 for k in (3, 7)]
-    spread = sqrt(sum(1 / (10 * p * (1 - p)) for p in shares))
-    assert (low, high) == pytest.approx((effect - 1.96 * spread, effect + 1.96 * spread), abs=1e-3)
-
-
-def test_the_interval_holds_the_true_effect() -> None:
-    """In about 95 % of 300 designs of ten seeds a group."""
-    rng, truth = np.random.default_rng(1), np.array([0.3, 1.2, -0.8, 0.0])
-    _, x = design(FACTORS, SETTINGS)
-    p = 1 / (1 + np.exp(-x @ truth))
-    inside = 0
-    for _ in range(300):
-        _, (low, high) = logistic(x, rng.binomial(10, p).astype(float), np.full(4, 10.0))[1]
-        inside += low <= truth[1] <= high
-    assert 0.92 <= inside / 300 <= 0.99
-
-
-def test_a_linear_model_finds_what_was_put_in() -> None:
-    rng = np.random.default_rng(1)
-    _, x = design(FACTORS, SETTINGS)
-    rows = np.repeat(x, 10, axis=0)
-    exact = linear(rows, rows @ np.array([5.0, 2.0, -1.0, 0.5]))
-    assert exact is not None
-    assert [value for value, _ in exact] == pytest.approx([5.0, 2.0, -1.0, 0.5])
-    noisy = linear(rows, rows @ np.array([5.0, 2.0, -1.0, 0.5]) + rng.normal(size=40))
-    assert noisy is not None
-    assert noisy[1][1][0] < 2.0 < noisy[1][1][1]
-    assert linear(rows[:20], np.ones(20)) is None, "one level of a factor is not there"
-
-
-def test_three_levels_are_compared_with_the_first() -> None:
-    names, x = design({"start": ["a", "b", "c"]}, [("a",), ("b",), ("c",)])
-    found = linear(np.repeat(x, 2, axis=0), np.repeat([1.0, 4.0, 9.0], 2))
-    assert found is not None
-    assert names == ["", "start=b", "start=c"]
-    assert [value for value, _ in found] == pytest.approx([14 / 3, 3.0, 8.0])
-
-
-def test_a_design_has_a_cell_for_every_combination() -> None:
-    with pytest.raises(ConfigError, match="no cell gru_orthogonal_chrono"):
-        factors({"gru": FACTORS}, ["gru_free_default", "gru_free_chrono", "gru_orthogonal_default"], "factors")
-    with pytest.raises(ConfigError, match="two or more levels"):
-        factors({"gru": {"bias": ["default"]}}, ["gru_default"], "factors")
-
-
-@pytest.mark.parametrize("name", ["orthogonality", "orthogonality_adding", "orthogonality_s3"])
-def test_the_shipped_design_is_whole_and_paired(name: str) -> None:
-    table = SHIPPED.table(f"fair2/{name}")
-    assert {family: [len(levels) for levels in own.values()] for family, own in table.factors.items()} == {
-        "gru": [2, 2, 2],
-        "elman": [3, 2],
-    }
-    rates = {cell: table.rows[f"{cell}_trial4"][-2] for cell in ("gru_free_default_tanh", "elman_orthogonal_modrelu")}
-    assert len(set(rates.values())) == 1, "trial 4 has one rate in every cell"

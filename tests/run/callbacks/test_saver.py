@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -21,6 +21,15 @@ from tests.run.callbacks.watching import SHORT, SMALL, finished, steps
 
 def results(value: float, loss: float, name: str = "accuracy") -> dict[str, float]:
     return {f"val/{name}": value, "val/loss": loss}
+
+
+def test_no_half_accumulated_gradients_are_saved() -> None:
+    saved: list[int] = []
+    duration = SimpleNamespace(duration=SimpleNamespace(accumulate=3, val_every=60))
+    for index in range(9):
+        due = SimpleNamespace(_asked=lambda: None, is_due=lambda: True, save=lambda _, at=index: saved.append(at))
+        Saver.on_train_batch_end(cast("Any", due), cast("Any", None), cast("Any", duration), None, None, index)
+    assert saved == [2, 5, 8]
 
 
 @pytest.mark.parametrize(
