@@ -13,9 +13,9 @@ import torch
 from lightning.pytorch import Callback, Trainer
 from torch import Tensor
 
-from orthobench.ensemble.ahead import Follower, run_ahead
+from orthobench.ensemble.joint_steps import Follower, run_jointly
 from orthobench.ensemble.stacked import Stacked
-from orthobench.ensemble.turns import Turns
+from orthobench.ensemble.threads_in_turn import Turns
 from orthobench.models.optim import update
 from orthobench.run.attempt import Attempt
 from orthobench.run.built import Built
@@ -54,7 +54,7 @@ class MemberLearner(Learner):
 
 
 class Lockstep(Callback):
-    """Lets a member train ahead together with the others, see `ahead.py`.
+    """Lets a member train its steps jointly with the others, see `joint_steps.py`.
 
     Args:
         member: the member.
@@ -73,8 +73,8 @@ class Lockstep(Callback):
                 follower = Follower(module, trainer, batches, member.finite, member.saver, self.every)
             if not (follower.is_simple() and follower.quiet()):
                 return 0
-            key = "ahead", str(trainer.global_step)
-            made, notes = module.meeting.meet(key, follower, partial(run_ahead, module.together))
+            key = "joint steps", str(trainer.global_step)
+            made, notes = module.meeting.meet(key, follower, partial(run_jointly, module.together))
             if notes is not None:
                 member.finite.hear(notes)
             return made

@@ -6,7 +6,7 @@ from functools import partial
 from orthobench.common.terminal import complain, say
 from orthobench.ensemble.member import Member
 from orthobench.ensemble.stacked import Stacked, forms
-from orthobench.ensemble.turns import Turns
+from orthobench.ensemble.threads_in_turn import Turns
 from orthobench.errors import OrthobenchError, code_of
 from orthobench.run.memory import available, device_of, estimate
 from orthobench.run.run import Run

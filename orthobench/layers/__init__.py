@@ -2,7 +2,7 @@
 
 from orthobench.layers.frozen import frozen
 from orthobench.layers.layer import Layer
-from orthobench.layers.newer import (
+from orthobench.layers.not_orthogonal import (
     GLA,
     IRNN,
     KDA,
@@ -29,7 +29,7 @@ from orthobench.layers.newer import (
     RotationRNN,
     UnICORNN,
 )
-from orthobench.layers.published import (
+from orthobench.layers.orthogonal import (
     EUNN,
     GORU,
     NCGRU,

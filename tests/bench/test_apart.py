@@ -165,8 +165,8 @@ def test_the_target_is_missed_by_a_cell_that_takes_longer_than_its_plain_loop() 
 def test_ten_members_and_one_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ensembles, "SKIPPED", 2)
     ahead: list[int] = []
-    real = member.run_ahead
-    monkeypatch.setattr(member, "run_ahead", lambda *a: (found := real(*a), ahead.append(found[0][0]))[0])
+    real = member.run_jointly
+    monkeypatch.setattr(member, "run_jointly", lambda *a: (found := real(*a), ahead.append(found[0][0]))[0])
     one, ten = ensembles.loops(rounds=1, steps=8)
     assert (one.variant, ten.variant, one.ratio) == ("one member", "10 members", 1.0)
     assert one.cpu_ms > 0

@@ -12,7 +12,7 @@ import torch
 from orthobench.common import signals
 from orthobench.ensemble import member as member_module
 from orthobench.ensemble.running import run_members
-from orthobench.ensemble.turns import Turns
+from orthobench.ensemble.threads_in_turn import Turns
 from orthobench.errors import ConfigError
 from orthobench.models.optim import Optimizer
 from orthobench.recording.run_folder import begin

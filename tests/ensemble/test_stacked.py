@@ -85,8 +85,8 @@ def test_a_stacked_ensemble_runs_from_start_to_end(tmp_path: Path, batches: int)
 def made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many steps were made at once, each time that it was tried."""
     made: list[int] = []
-    real = member_module.run_ahead
-    monkeypatch.setattr(member_module, "run_ahead", lambda *a: (found := real(*a), made.append(found[0][0]))[0])
+    real = member_module.run_jointly
+    monkeypatch.setattr(member_module, "run_jointly", lambda *a: (found := real(*a), made.append(found[0][0]))[0])
     return made
 
 

@@ -86,7 +86,7 @@ class Follower:
         return self.trainer.precision_plugin.convert_input(batch)
 
 
-def run_ahead(together: Stacked, followers: list[Follower]) -> list[tuple[int, Any]]:
+def run_jointly(together: Stacked, followers: list[Follower]) -> list[tuple[int, Any]]:
     """Train all members up to the step before the next that writes.
 
     Returns:

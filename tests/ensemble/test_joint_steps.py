@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 from orthobench.ensemble import member as member_module
-from orthobench.ensemble.ahead import _alike
 from orthobench.ensemble.feed import Feed
+from orthobench.ensemble.joint_steps import _alike
 from orthobench.ensemble.packed import Packed
 from orthobench.ensemble.running import run_members
 from orthobench.ensemble.stacked import STACKED
@@ -193,8 +193,8 @@ def test_on_a_gpu_steps_made_ahead_are_replayed_and_keep_to_single_runs(
     real = capture.Program.__init__
     monkeypatch.setattr(capture.Program, "__init__", lambda self, *a: (real(self, *a), programs.append(self))[0])
     made: list[int] = []
-    ahead = member_module.run_ahead
-    monkeypatch.setattr(member_module, "run_ahead", lambda *a: (found := ahead(*a), made.append(found[0][0]))[0])
+    ahead = member_module.run_jointly
+    monkeypatch.setattr(member_module, "run_jointly", lambda *a: (found := ahead(*a), made.append(found[0][0]))[0])
     assert run_members(together) == [0, 0]
     assert sum(made) > 30
     assert bool(programs) == (words[0] != "model=scornn")  # whose matrices are computed

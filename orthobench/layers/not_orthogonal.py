@@ -1,4 +1,4 @@
-"""Later models, and baselines, as layers; see `published.py`."""
+"""Cells whose matrix is not orthogonal, later models and baselines, as layers; see `orthogonal.py`."""
 
 from orthobench.layers.layer import Layer
 

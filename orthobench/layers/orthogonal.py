@@ -1,4 +1,4 @@
-"""The published models as layers; each takes its values from the model of that name, see `orthobench list models`."""
+"""Cells with an orthogonal or unitary matrix as layers; values are those of the model: `orthobench list models`."""
 
 from typing import Any
 
