@@ -122,7 +122,7 @@ class Settings:
     @property
     def run_id(self) -> str:
         """`<task>-<model>-<10 hex digits>`, the name of the run's folder, which is never within another one."""
-        model = self.model["name"].replace("/", "-")  # of a file in a folder of the user's
+        model = str(self.model["name"]).replace("/", "-")  # of a file in a folder of the user's
         return f"{self.task['name']}-{model}-{self.digest[:10]}"
 
     @cached_property
