@@ -78,10 +78,11 @@ def decays(g, first, W, H, d: tl.constexpr, CHANNELS: tl.constexpr, C: tl.conste
     inside = tl.arange(0, C)[:, None] < C - 1
     following = tl.where(inside, read(g, first + 1, W, H * width, width, C, columns), 0.0)
     if CHANNELS:
-        since, behind = tl.cumsum(own, 0), tl.cumsum(following, 0, reverse=True)
+        behind = tl.cumsum(following, 0, reverse=True)
+        return tl.exp(tl.cumsum(own, 0)), tl.exp(behind), tl.exp(tl.sum(own, 0))[:, None]
     else:
-        since, behind = summed(own, False, C), summed(following, True, C)
-    return tl.exp(since), tl.exp(behind), tl.exp(tl.sum(own, 0))[:, None]
+        behind = summed(following, True, C)
+        return tl.exp(summed(own, False, C)), tl.exp(behind), tl.exp(tl.sum(own, 0))[:, None]
 
 
 @triton.jit
