@@ -98,7 +98,7 @@ class Mamba3(Outer):
         return (H, K, V), (H, self.pairs), (1, self.rank * H, K), (1, H, V), (1, H)
 
     def writes(
-        self, p: Tensor, before: tuple[Tensor, ...], convolve: Convolve | None = None, keys: "MakeKeys | None" = None
+        self, p: Tensor, before: tuple[Tensor, ...], convolve: Convolve, keys: "MakeKeys | None" = None
     ) -> tuple[Writes, tuple[Tensor, ...], tuple[Tensor, ...]]:
         """See `Outer`; `read` is told what steps add to what P holds, and what the output gate is computed from.
 

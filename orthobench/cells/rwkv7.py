@@ -91,7 +91,7 @@ class RWKV7(Outer):
         self,
         p: Tensor,
         before: tuple[Tensor, ...],
-        convolve: Convolve | None = None,
+        convolve: Convolve,
         heads: Callable[..., tuple[Writes, Tensor]] | None = None,
     ) -> tuple[Writes, tuple[Tensor, ...], tuple[Tensor, ...]]:
         """See `Outer`; `read` is told the bonus and the output gate. An engine may have its own way of `written`."""
@@ -100,7 +100,7 @@ class RWKV7(Outer):
         mixed = (p + change * mu for mu in self.mu.chunk(len(MIXED)))
         r, k, v, w, a, g = (F.linear(x, M) for x, M in zip(mixed, self.U.split(self.sizes), strict=True))
         w, a = F.linear(torch.tanh(w), self.W2, self.w0), F.linear(a, self.A2, self.a0)
-        writes, bonus = (heads or self.written)(r, k, v, w, a)
+        writes, bonus = (heads or type(self).written)(self, r, k, v, w, a)
         return writes, (bonus, F.linear(torch.sigmoid(g), self.G2)), (whole[:, -1:],)
 
     def written(self, r: Tensor, k: Tensor, v: Tensor, w: Tensor, a: Tensor) -> tuple[Writes, Tensor]:

@@ -60,12 +60,16 @@ def run(
     scan: OuterScanner = outer_scan,
     convolve: Convolve = convolve,
     writes: int | None = None,
+    **ways: Any,
 ) -> tuple[Tensor, State]:
-    """Run an `Outer` cell over x from `state`; see `reference.run`, and `in_windows` for `writes`."""
+    """Run an `Outer` cell over x from `state`; see `reference.run`, and `in_windows` for `writes`.
+
+    `ways` are an engine's own ways of what the cell's `writes` does.
+    """
 
     def window(p: Tensor, state: State) -> tuple[Tensor, State]:
         S, *before = state
-        writes, told, before = cell.writes(p, tuple(before), convolve)
+        writes, told, before = cell.writes(p, tuple(before), convolve, **ways)
         o, S = scan(writes, S)
         return cell.read(o, *told), (S, *before)
 

@@ -162,10 +162,6 @@ def _gated_outer(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
     return run(cell, x, state)
 
 
-def _mamba3(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
-    return (mamba3.run if cell.rank == 1 else _outer)(cell, x, state)
-
-
 FAMILIES: dict[type, RunNative] = {
     Elman: _elman,
     ScalarGated: _elman,
@@ -187,8 +183,8 @@ FAMILIES: dict[type, RunNative] = {
     MLSTM: mlstm.run,
     GatedOuter: _gated_outer,
     Mamba2: _outer,
-    RWKV7: rwkv7.run,
-    Mamba3: _mamba3,
+    RWKV7: partial(_outer, heads=rwkv7.written),
+    Mamba3: partial(_outer, keys=mamba3.turned_keys),
 }
 
 

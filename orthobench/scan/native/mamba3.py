@@ -1,6 +1,6 @@
 """Mamba-3 whose keys and queries are shifted and turned in C; cells/mamba3.py has the equations.
 
-The rest is torch's, but the recurrence. With y = turn(x), dy a gradient and angle i of a pair of numbers,
+The rest is that of `fused/outer.py`. With y = turn(x), dy a gradient and angle i of a pair of numbers,
 
     dx = turn back(dy),   dangle_i = dy_(2i+1) y_2i - dy_2i y_(2i+1)
 """
@@ -10,12 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from orthobench.cells.base import State
 from orthobench.parametrizations.derivatives import first_only
 from orthobench.scan.fused.elman import Gradients
-from orthobench.scan.fused.matrix_cells import in_windows
 from orthobench.scan.native.library import Struct, long, pointer, whole_vectors
-from orthobench.scan.native.outer import outer_scan
 
 GIVEN = ("b", "c", "b_shift", "c_shift", "cosine", "sine", "share", "old", "last", "k", "q", "dot")
 MADE = ("dk", "dq", "ddot", "db", "dc", "dangle", "dshare", "dold", "db_shift", "dc_shift")
@@ -28,18 +25,6 @@ class KeyTurns(Struct):
         *((name, long) for name in ("T", "B", "H", "K", "pairs")),
         *((name, pointer) for name in (*GIVEN, *MADE)),
     )
-
-
-def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
-    """Run a `Mamba3` cell over x from `state`; see `reference.run`."""
-
-    def window(p: Tensor, state: State) -> tuple[Tensor, State]:
-        S, *before = state
-        writes, told, before = cell.writes(p, tuple(before), keys=turned_keys)
-        o, S = outer_scan(writes, S)
-        return cell.read(o, *told), (S, *before)
-
-    return in_windows(window, cell, x, state)
 
 
 def turned_keys(

@@ -21,6 +21,7 @@ from orthobench.parametrizations.derivatives import first_only
 from orthobench.scan.fused.elman import Gradients
 from orthobench.scan.native.library import Struct, lanes, long, pointer, whole_vectors
 
+KEYS = ("q", "k", "v", "r", "p")  # behind the decays, in this order
 POINTERS = ("g", "q", "k", "r", "p", "v", "O", "dO", "dv", "S0", "S", "dS", "dg", "dq", "dk", "dr", "dp")
 
 
@@ -43,20 +44,23 @@ def outer_scan(writes: Writes, S0: Tensor) -> tuple[Tensor, Tensor]:
     """See `fused.outer.outer_scan`."""
     log_g, q, k, v, r, p = writes.each(Tensor.contiguous)
     if r is None and p is None and log_g.shape[-1] == 1:
-        return DecayedScan.apply(log_g[..., 0], q, k, v, S0.contiguous())
-    return OuterScan.apply(log_g.exp().expand(q.shape).contiguous(), q, k, v, r, p, S0.contiguous())
+        return OuterScan.apply(_run_decayed, "log_g", log_g[..., 0], q, k, v, S0.contiguous())
+    g = log_g.exp().expand(q.shape).contiguous()
+    return OuterScan.apply(_run, "g", g, q, k, v, r, p, S0.contiguous())
 
 
 class OuterScan(torch.autograd.Function):
-    """(g, q, k (B, T, H, d_k), v (B, T, H, d_v), r, p as k or null, S_0) -> (o (B, T, H, d_v), S_T).
+    """(`run`, `key`, decays, q, k (B, T, H, d_k), v (B, T, H, d_v), more as k or null, S_0) -> (o (B, T, H, d_v), S_T).
 
-    All are contiguous.
+    `run` calls the loops, which take the decays by the name `key`, and what follows by those in KEYS. All tensors are
+    contiguous.
     """
 
     @staticmethod
-    def forward(ctx: Any, *own: Any) -> tuple[Tensor, Tensor]:
-        O, S = torch.empty_like(own[3]), torch.empty_like(own[6])
-        _run("forward", *own, O=O, S=S)
+    def forward(ctx: Any, run: Any, key: str, *own: Any) -> tuple[Tensor, Tensor]:
+        O, S = torch.empty_like(own[3]), torch.empty_like(own[-1])
+        run("forward", *own, O=O, S=S)
+        ctx.run, ctx.names = run, (key, *KEYS)
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(*own)
         return O, S
@@ -64,32 +68,13 @@ class OuterScan(torch.autograd.Function):
     @staticmethod
     @first_only("use engine=reference")
     def backward(ctx: Any, dO: Tensor | None, dS: Tensor | None) -> Gradients:  # type: ignore[override]
-        own = ctx.saved_tensors
-        dO, dS = _gradients(own[3], own[6], dO, dS)
-        dg, dq, dk, dv, dr, dp = (None if one is None else torch.empty_like(one) for one in own[:6])
-        _run("backward", *own, dO=dO, dS=dS, dg=dg, dq=dq, dk=dk, dv=dv, dr=dr, dp=dp)
-        return dg, dq, dk, dv, dr, dp, dS
-
-
-class DecayedScan(torch.autograd.Function):
-    """(ln g (B, T, H), q, k (B, T, H, d_k), v (B, T, H, d_v), S_0) -> (o (B, T, H, d_v), S_T); all are contiguous."""
-
-    @staticmethod
-    def forward(ctx: Any, *own: Any) -> tuple[Tensor, Tensor]:
-        O, S = torch.empty_like(own[3]), torch.empty_like(own[4])
-        _run_decayed("forward", *own, O=O, S=S)
-        ctx.set_materialize_grads(False)
-        ctx.save_for_backward(*own)
-        return O, S
-
-    @staticmethod
-    @first_only("use engine=reference")
-    def backward(ctx: Any, dO: Tensor | None, dS: Tensor | None) -> Gradients:  # type: ignore[override]
-        own = ctx.saved_tensors
-        dO, dS = _gradients(own[3], own[4], dO, dS)
-        dlog_g, dq, dk, dv = (torch.empty_like(one) for one in own[:4])
-        _run_decayed("backward", *own, dO=dO, dS=dS, dlog_g=dlog_g, dq=dq, dk=dk, dv=dv)
-        return dlog_g, dq, dk, dv, dS
+        *own, S0 = ctx.saved_tensors
+        dO, dS = _gradients(own[3], S0, dO, dS)
+        found = {
+            f"d{name}": None if x is None else torch.empty_like(x) for name, x in zip(ctx.names, own, strict=False)
+        }
+        ctx.run("backward", *own, S0, dO=dO, dS=dS, **found)
+        return None, None, *found.values(), dS
 
 
 def _gradients(v: Tensor, S0: Tensor, dO: Tensor | None, dS: Tensor | None) -> tuple[Tensor, Tensor]:

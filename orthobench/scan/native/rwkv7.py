@@ -8,13 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from orthobench.cells.base import State
 from orthobench.cells.outer import Writes
 from orthobench.parametrizations.derivatives import first_only
 from orthobench.scan.fused.elman import Gradients
-from orthobench.scan.fused.matrix_cells import in_windows
 from orthobench.scan.native.library import Struct, long, pointer, whole_vectors
-from orthobench.scan.native.outer import outer_scan
 
 MAPS, PARAMETERS, MADE = ("r", "k", "v", "w", "a"), ("K", "L", "R"), ("log_w", "written", "erasing", "erased", "bonus")
 GRADIENTS = tuple(f"d{name}" for name in (*MADE, *MAPS, *PARAMETERS))
@@ -30,23 +27,13 @@ class MixedHeads(Struct):
     )
 
 
-def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
-    """Run an `RWKV7` cell over x from `state`; see `reference.run`."""
-
-    def heads(*maps: Tensor) -> tuple[Writes, Tensor]:
-        parameters = (part.contiguous() for part in (cell.K, cell.L, cell.R))
-        maps = tuple(part.contiguous() for part in maps)
-        made = Heads.apply(cell.heads, cell.negative, *maps, *parameters)
-        log_w, written, erasing, erased, bonus = (cell.split(part) for part in made)
-        return Writes(log_w, cell.split(maps[0]), written, cell.split(maps[2]), erasing, erased), bonus
-
-    def window(p: Tensor, state: State) -> tuple[Tensor, State]:
-        S, *before = state
-        writes, told, before = cell.writes(p, tuple(before), heads=heads)
-        o, S = outer_scan(writes, S)
-        return cell.read(o, *told), (S, *before)
-
-    return in_windows(window, cell, x, state)
+def written(cell: Any, *maps: Tensor) -> tuple[Writes, Tensor]:
+    """See `RWKV7.written`."""
+    parameters = (part.contiguous() for part in (cell.K, cell.L, cell.R))
+    maps = tuple(part.contiguous() for part in maps)
+    made = Heads.apply(cell.heads, cell.negative, *maps, *parameters)
+    log_w, written, erasing, erased, bonus = (cell.split(part) for part in made)
+    return Writes(log_w, cell.split(maps[0]), written, cell.split(maps[2]), erasing, erased), bonus
 
 
 class Heads(torch.autograd.Function):
