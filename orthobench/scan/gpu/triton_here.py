@@ -23,6 +23,5 @@ def missing(device: torch.device, dtype: torch.dtype) -> str | None:
 
 
 @lru_cache
-@lru_cache
 def _installed() -> bool:
     return find_spec("triton") is not None

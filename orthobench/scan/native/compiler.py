@@ -118,9 +118,9 @@ def _compile(compiler: str, source: Path, defines: tuple[str, ...], target: Path
     target.parent.mkdir(mode=0o700)
     for machine in MACHINES:
         options = [compiler, *OPTIONS, *filter(None, [machine]), *(f"-D{define}" for define in defines)]
-        steps = [[[*options, "-c", str(path), "-o", str(made)] for path, made in zip(files, objects, strict=True)]]
-        steps += [[[*options, "-shared", *map(str, objects), "-o", str(target), "-lm"]]]
-        failed = next(filter(None, map(_first_failure, steps)), None)
+        compiling = [[*options, "-c", str(path), "-o", str(made)] for path, made in zip(files, objects, strict=True)]
+        linking = [*options, "-shared", *map(str, objects), "-o", str(target), "-lm"]
+        failed = _first_failure(compiling) or _first_failure([linking])
         if failed is None and target.exists():
             target.chmod(0o700)
             return target

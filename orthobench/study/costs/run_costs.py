@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from orthobench.tasks.base import Split, Task
 
 MACHINE = ("device", "processor", "threads")
-FURTHER = ("cores", "memory")  # what tells machines of one processor apart; earlier files have it not
+FURTHER = ("cores", "memory")  # what tells machines of one processor apart; earlier files lack it
 MADE = (*MACHINE, "torch", "version", "date", *FURTHER)
 SPLITS: "tuple[Split, ...]" = ("train", "val", "test")
 COUNTS = (*(f"{split}_batches" for split in SPLITS), "parameters", "peak_bytes")
