@@ -54,6 +54,21 @@ def test_the_engines_agree_on_a_state_that_was_handed_over() -> None:
             torch.testing.assert_close(a, b, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("window", [5, 1000])
+def test_parts_of_many_steps_are_as_one(window: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    cell, x = drawn(window=window), draw(2, 23, I).requires_grad_()
+    found = []
+    for part in (7, 100):
+        monkeypatch.setattr("orthobench.scan.fused.attention.PART", part)
+        first, state = ENGINES["fused"].run(cell, x[:, :3], cell.initial_state(2))
+        y, last = ENGINES["fused"].run(
+            cell, x[:, 3:], tuple(s * torch.tensor([1.0, 0.0]).to(s).view(2, *[1] * (s.ndim - 1)) for s in state)
+        )
+        found.append((first, y, *last, *torch.autograd.grad(y.square().sum(), (x, *cell.parameters()))))
+    for a, b in zip(*found, strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=1e-11)
+
+
 def test_a_later_input_changes_nothing_before() -> None:
     cell, x = drawn(window=20), draw(1, 9, I)
     other = x.clone()

@@ -12,6 +12,8 @@ from orthobench.parametrizations.derivatives import first_only
 from orthobench.scan.fused.elman import Gradients
 from orthobench.scan.reference import projected
 
+PART = 256  # queries; measured on a CPU at T=2048 and 5120
+
 
 class Attended(torch.autograd.Function):
     """torch's function of queries, keys and values (B, heads, T, d), computed once more for the backward pass."""
@@ -32,21 +34,36 @@ class Attended(torch.autograd.Function):
 
 
 def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
-    """Run an `Attention` cell over x from `state`; see `reference.run`."""
+    """Run an `Attention` cell over x from `state`; see `reference.run`.
+
+    Queries are taken PART at a time, as none sees keys beyond its own part and the window before.
+    """
     p = projected(cell, x, ()).transpose(0, 1)
-    B, T, before = len(p), p.shape[1], cell.window - 1
+    state = tuple(part.expand(len(p), *part.shape[1:]) for part in state)
+    seen = []
     with torch.autocast(x.device.type, enabled=False):
-        q, k, v = p.chunk(3, dim=-1)
-        state = tuple(part.expand(B, *part.shape[1:]) for part in state)
-        new = k, v, torch.ones_like(k[..., 0])
-        keys, values, there = (torch.cat(pair, dim=1) for pair in zip(state, new, strict=True))
-        last = tuple(part[:, part.shape[1] - before :] for part in (keys, values, there))
-        unused = before if not base.reading_waits(state[2]) and not state[2].any() else 0
-        places = torch.arange(unused, before + T, device=x.device)
-        keys, values, there = (part[:, unused:] for part in (keys, values, there))
-        now = torch.arange(before, before + T, device=x.device)
-        age = now[:, None] - places
-        seen = ((age >= 0) & (age < cell.window)) & (there != 0)[:, None]
-        q, keys, values = cell.turned(q, now), cell.turned(keys, places), cell.turned(values)
-        y = Attended.apply(q, keys, values, seen[:, None])
-        return F.linear(y.transpose(1, 2).flatten(-2), cell.O), last
+        for part in p.split(PART, dim=1):
+            y, state = _part(cell, part, state)
+            seen.append(y)
+        return F.linear(torch.cat(seen, dim=1), cell.O), state
+
+
+def _part(cell: Any, p: Tensor, state: State) -> tuple[Tensor, State]:
+    """What the heads read, (B, T, N), of projections p (B, T, 3 N), and the state behind them."""
+    T, before = p.shape[1], cell.window - 1
+    q, k, v = p.chunk(3, dim=-1)
+    keys, values, there = (
+        torch.cat(pair, dim=1) for pair in zip(state, (k, v, torch.ones_like(k[..., 0])), strict=True)
+    )
+    last = tuple(part[:, T:] for part in (keys, values, there))
+    waits = base.reading_waits(there)
+    unused = 0 if waits else int((state[2].any(0).cumsum(0) == 0).sum())  # first slots, empty in all sequences
+    now, places = (torch.arange(first, before + T, device=p.device) for first in (before, unused))
+    keys, values, there = (part[:, unused:] for part in (keys, values, there))
+    age = now[:, None] - places
+    seen = ((age >= 0) & (age < cell.window))[None]
+    if waits or not there.all():
+        seen = seen & (there != 0)[:, None]
+    q, keys, values = cell.turned(q, now), cell.turned(keys, places), cell.turned(values)
+    y = Attended.apply(q, keys, values, seen[:, None])
+    return y.transpose(1, 2).flatten(-2), last
