@@ -75,7 +75,7 @@ class MLSTM(Headed):
         super().__init__(input_size, hidden_size, rng, make_recurrent, heads, key_width)
         I, N, K = input_size, hidden_size, heads * self.key_width
         weights = weight("small" if input_init == "auto" else input_init, rng, (2 * K + 2 * N, I))
-        self.orthogonal = self.own_equations = read == "orthogonal"
+        self.orthogonal = read == "orthogonal"
         self.gate_inputs, self.sizes = gate_inputs, (2 * K, N, N, *([heads] * 2 if gate_inputs == "x" else []))
         self.U = nn.Parameter(torch.cat([weights, torch.zeros(sum(self.sizes[3:]), I)]))
         if gate_inputs == "qkv":

@@ -36,6 +36,7 @@ CASES: dict[str, tuple[type, dict[str, Any]]] = {
     "more writes than a window has": (DeltaProduct, {"heads": 1, "products": 40}),
     "deltanet, convolution of one step": (DeltaProduct, {"heads": 4, "convolution": 1, "gated": True}),
     "mlstm": (MLSTM, {"heads": 2}),
+    "mlstm, orthogonal reads": (MLSTM, {"heads": 2, "read": "orthogonal", "key_width": 3}),
     "mlstm, no convolution": (MLSTM, {"heads": 4, "convolution": None}),
     "convolution": (InputConvolution, {}),  # it has no recurrence at all
 }

@@ -87,10 +87,13 @@ def advantage(cell: Cell, device: str, sequences: int) -> str | None:
 def values_per_step(cell: Any) -> int:
     """Numbers from which the memory of a step is estimated, as `Cell.values_per_step`.
 
-    Of a matrix state, some numbers for every pair of writes of a window in every head are kept beside it.
+    Of a matrix state, some numbers for every pair of writes of a window in every head are kept beside it. An orthogonal
+    read keeps 25 matrices of the size of the state, as counted.
     """
     if not isinstance(cell, DeltaProduct | MLSTM | Outer):
         return cell.values_per_step
+    if getattr(cell, "orthogonal", False):
+        return matrix_cells.values_per_step(cell) + 25 * cell.heads * cell.key_width * cell.width
     return matrix_cells.values_per_step(cell) + 4 * cell.heads * getattr(cell, "products", 1) * matrix_cells.WINDOW
 
 

@@ -5,6 +5,7 @@ are kept.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -13,6 +14,7 @@ from torch.nn import functional as F
 
 from orthobench.cells.base import State
 from orthobench.cells.convolution import Convolve
+from orthobench.cells.mlstm import orthogonalised
 from orthobench.scan.fused.convolution import convolve
 from orthobench.scan.fused.matrix_state import matrix_scan
 from orthobench.scan.reference import projected
@@ -20,6 +22,7 @@ from orthobench.scan.reference import projected
 WINDOW = 32  # steps, or writes where those at once are products of matrices; measured on a CPU at B=50
 
 MatrixScanner = Callable[[Tensor, Tensor, Tensor | None, Tensor, bool, Tensor | None], tuple[Any, ...]]
+orthogonal_scan: MatrixScanner = partial(matrix_scan, read=orthogonalised)
 
 
 def delta_product(
@@ -56,6 +59,7 @@ def mlstm(
     scan: MatrixScanner = matrix_scan,
     convolve: Convolve = convolve,
     writes: int | None = None,
+    orthogonal: MatrixScanner = orthogonal_scan,
 ) -> tuple[Tensor, State]:
     """Run an `MLSTM` cell over x from `state`; see `reference.run`, and `in_windows` for `writes`."""
 
@@ -70,11 +74,15 @@ def mlstm(
         i = torch.exp(log_i - scales) * cell.key_width**-0.5
         log_f = kept + torch.cat([m[:, None], scales[:, :-1]], dim=1) - scales
         recalled, C, r, n = scan(torch.cat([qk, v], dim=-1), i.unsqueeze(2), log_f, C, False, n)
-        return cell.read(cell.split(recalled), r, scales, o), (C, n, scales[:, -1], *before)
+        recalled = cell.split(recalled)
+        y = cell.shown(recalled, o) if cell.orthogonal else cell.read(recalled, r, scales, o)
+        return y, (C, n, scales[:, -1], *before)
 
-    if writes is None:
-        scan = scan if cell.key_width == cell.width else matrix_scan
-    return in_windows(window, cell, x, state, 1 if writes is None else writes)
+    if cell.orthogonal:
+        scan, writes = orthogonal, 1
+    elif writes is None:
+        scan, writes = scan if cell.key_width == cell.width else matrix_scan, 1
+    return in_windows(window, cell, x, state, writes)
 
 
 def values_per_step(cell: Any) -> int:

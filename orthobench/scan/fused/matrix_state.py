@@ -15,6 +15,8 @@ section 3; Yang, Kautz & Hatamizadeh (2024), "Gated Delta Networks", section 3.3
 The sum of keys is a vector that is written with the keys alone: z <- g_t z, z <- z + beta_j k_j, r_t = q_t . z.
 """
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -22,7 +24,13 @@ from orthobench.cells.deltaproduct import unit
 
 
 def matrix_scan(
-    x: Tensor, beta: Tensor, log_gate: Tensor | None, S0: Tensor, delta: bool, z0: Tensor | None = None
+    x: Tensor,
+    beta: Tensor,
+    log_gate: Tensor | None,
+    S0: Tensor,
+    delta: bool,
+    z0: Tensor | None = None,
+    read: Callable[[Tensor], Tensor] | None = None,
 ) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
     """All outputs o (B, T, H d_v), the last S, the products r (B, T, H) and the last z.
 
@@ -33,6 +41,7 @@ def matrix_scan(
         S0: (B, H, d_k, d_v).
         delta: whether the delta rule holds.
         z0: (B, H, d_k); null for no sum of keys, and then r and z are null.
+        read: what queries read in place of S, of every step's S (B, H, T, d_k, d_v); null for S itself.
     """
     (T, writes, H), (d_k, d_v) = beta.shape[1:], S0.shape[-2:]
     q, k, v = x.split([H * d_k, writes * H * d_k, writes * H * d_v], dim=-1)
@@ -46,9 +55,14 @@ def matrix_scan(
     if delta:
         below = (k @ k.transpose(-1, -2)) * D
         U = torch.linalg.solve_triangular(below, v - F * (k @ S0), upper=False, unitriangular=True)
-    read, since, closing = D[..., writes - 1 :: writes, :], F[..., writes - 1 :: writes, :], D[..., -1, :, None] * k
-    weights = (q @ k.transpose(-1, -2)) * read
-    o, S = since * (q @ S0) + weights @ U, F[..., -1:, :] * S0 + closing.transpose(-1, -2) @ U
+    decays, since, closing = D[..., writes - 1 :: writes, :], F[..., writes - 1 :: writes, :], D[..., -1, :, None] * k
+    weights = (q @ k.transpose(-1, -2)) * decays
+    if read is None:
+        o = since * (q @ S0) + weights @ U
+    else:
+        states = since * S0.flatten(-2)[..., None, :] + decays @ (k[..., None] * U[..., None, :]).flatten(-2)
+        o = (q[..., None, :] @ read(states.unflatten(-1, (d_k, d_v)))).squeeze(-2)
+    S = F[..., -1:, :] * S0 + closing.transpose(-1, -2) @ U
     r = z = None
     if z0 is not None:
         r = (since * (q @ z0[..., None])).squeeze(-1) + weights.sum(-1)

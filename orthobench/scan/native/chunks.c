@@ -63,8 +63,7 @@ void add_turned(const REAL *A, int64_t width, int64_t rows, int64_t K, const REA
     any_tiles(1, 1, A, width, rows, K, B, W, out);
 }
 
-/* out (columns, rows) = X^T; both counts are multiples of LANES. */
-static void turn_over(const REAL *X, int64_t rows, int64_t columns, REAL *out) {
+void turn_over(const REAL *X, int64_t rows, int64_t columns, REAL *out) {
     for (int64_t i = 0; i < rows; i += LANES)
         for (int64_t j = 0; j < columns; j += LANES) {
             vector square[LANES];

@@ -51,10 +51,13 @@ void chunk_forward(const Head *h, Chunk *c, REAL *O, REAL *r, REAL *S, REAL *z);
 void chunk_backward(const Head *h, Chunk *c, ChunkBack *b);
 
 /* out (rows, W) = A B, += A B, and += A^T B where A is (K, rows); rows of A are `width` apart, `rows` is a multiple of
- * PADDING, and W of LANES. */
+ * 8, and W of LANES. */
 void multiply(const REAL *A, int64_t width, int64_t rows, int64_t K, const REAL *B, int64_t W, REAL *out);
 void add_product(const REAL *A, int64_t width, int64_t rows, int64_t K, const REAL *B, int64_t W, REAL *out);
 void add_turned(const REAL *A, int64_t width, int64_t rows, int64_t K, const REAL *B, int64_t W, REAL *out);
+
+/* out (columns, rows) = X^T; both counts are multiples of LANES. */
+void turn_over(const REAL *X, int64_t rows, int64_t columns, REAL *out);
 
 /* out = the products of the rows of X and Y with each other, as many as a multiple of LANES. */
 void row_dots(const REAL *X, const REAL *Y, int64_t rows, int64_t W, REAL *out);

@@ -115,6 +115,8 @@ def values_per_step(cell: Any) -> int:
     """
     if isinstance(cell, DeltaProduct):
         return matrix_memory.values_per_step(cell, cell.products)
+    if isinstance(cell, MLSTM) and cell.orthogonal:
+        return matrix_cells.values_per_step(cell)
     if isinstance(cell, MLSTM) or (isinstance(cell, GatedOuter) and deltaproduct.is_gated_deltanet(cell)):
         return matrix_memory.values_per_step(cell)
     if isinstance(cell, PDSSM):

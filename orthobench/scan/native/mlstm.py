@@ -7,8 +7,11 @@ from torch import Tensor
 
 from orthobench.cells import mlstm
 from orthobench.cells.base import State
+from orthobench.scan.fused import matrix_cells
 from orthobench.scan.native import matrix_memory
+from orthobench.scan.native.convolution import convolve
 from orthobench.scan.native.library import Struct, long, pointer
+from orthobench.scan.native.outer import orthogonal_scan
 
 NUMBERS = ("T", "B", "H", "d", "e", "width", "K", "inside", "P_row", "P_time", "dP_row", "dP_time")
 GIVEN = ("P", "before", "kernel", "G", "bias", "scale", "C0", "n0", "m0", "C", "n", "m", "kept", "Y")
@@ -24,6 +27,8 @@ class MemoryHeads(Struct):
 
 def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
     """Run an `MLSTM` cell over x from `state`; see `reference.run`."""
+    if cell.orthogonal:
+        return matrix_cells.mlstm(cell, x, state, convolve=convolve, orthogonal=orthogonal_scan)
     H, d, e = cell.state_shapes()[0]
     inside = cell.gate_inputs == "qkv"
     settings = {"H": H, "d": d, "e": e, "K": cell.convolution or 0, "inside": inside}

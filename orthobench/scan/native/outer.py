@@ -8,13 +8,15 @@ With G = dL/dS after a step, the backward pass adds q do^T to G, and dq = S do. 
     dg = the sums over values of G * S_{t-1},   G <- diag(g) G
 
 States are not kept but written anew. Where nothing is erased and all keys of a head decay alike, chunks of writes are
-products of matrices: chunks.h, with the equations in deltaproduct.py.
+products of matrices: chunks.h, with the equations in deltaproduct.py. Orthogonal reads are in orthogonal.c.
 """
 
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from orthobench.cells.outer import Writes
 from orthobench.parametrizations.derivatives import first_only
@@ -32,7 +34,7 @@ class OuterState(Struct):
 
 
 class DecayedState(Struct):
-    """The struct of the same name in decayed.c."""
+    """The struct of the same name in decayed.h."""
 
     _fields_ = (
         *((name, long) for name in ("T", "B", "H", "d", "e")),
@@ -77,20 +79,34 @@ class OuterScan(torch.autograd.Function):
         return None, None, *found.values(), dS
 
 
+def orthogonal_scan(x: Tensor, beta: Tensor, log_gate: Any, S0: Tensor, _: Any, z0: Any) -> tuple[Any, ...]:
+    """See `fused.matrix_cells.orthogonal_scan`; for gates, one write a step and a sum of keys."""
+    H, d, e = S0.shape[1:]
+    q, k, v = (part.unflatten(-1, (H, -1)) for part in x.split([H * d, H * d, H * e], dim=-1))
+    k = beta.transpose(-1, -2) * k
+    own = (one.contiguous() for one in (log_gate, q, k, v, S0))
+    o, S = OuterScan.apply(partial(_run_decayed, loops="orthogonal"), "log_g", *own)
+    later = F.pad(log_gate[:, 1:], (0, 0, 0, 1)).flip(1).cumsum(1).flip(1)
+    z = log_gate.sum(1).exp()[..., None] * z0 + (later.exp()[..., None] * k).sum(1)
+    return o.flatten(-2), S, None, z
+
+
 def _gradients(v: Tensor, S0: Tensor, dO: Tensor | None, dS: Tensor | None) -> tuple[Tensor, Tensor]:
     """dL/do, and dL/dS_T in memory that the loops may overwrite."""
     dO = torch.zeros_like(v) if dO is None else dO.contiguous()
     return dO, torch.zeros_like(S0) if dS is None else dS.clone(memory_format=torch.contiguous_format)
 
 
-def _run_decayed(way: str, log_g: Tensor, q: Tensor, k: Tensor, v: Tensor, S0: Tensor, **tensors: Tensor) -> None:
+def _run_decayed(
+    way: str, log_g: Tensor, q: Tensor, k: Tensor, v: Tensor, S0: Tensor, loops: str = "decayed", **tensors: Tensor
+) -> None:
     (B, T, H, d), e = q.shape, v.shape[-1]
     _check(q, {"k": k}, v, S0)
     if log_g.shape != (B, T, H):
         raise ValueError(f"queries {tuple(q.shape)} and decays {tuple(log_g.shape)} do not fit each other.")
     state = DecayedState(T, B, H, d, e)
-    size = state.scratch("decayed", way, q.dtype)
-    state.run(f"decayed_{way}", B * H, q, size, log_g=log_g, q=q, k=k, v=v, S0=S0, **tensors)
+    size = state.scratch(loops, way, q.dtype)
+    state.run(f"{loops}_{way}", B * H, q, size, log_g=log_g, q=q, k=k, v=v, S0=S0, **tensors)
 
 
 def _check(q: Tensor, keys: dict[str, Tensor | None], v: Tensor, S0: Tensor) -> None:

@@ -31,6 +31,8 @@ def why_not(cell: Cell) -> str | None:
         return f"it has no kernel for {type(cell).__name__}"
     if family == "matrix" and (keys := cast(Headed, cell).key_width) > LARGEST_KEYS:
         return f"its kernels for {type(cell).__name__} are for keys of up to {LARGEST_KEYS} numbers, not {keys}"
+    if getattr(cell, "orthogonal", False):
+        return "its kernels read the matrix of a head as it is"
     largest = LARGEST.get(family, LARGEST_OF_SEVERAL)
     if cell.hidden_size > largest and family not in choice.LINEAR:
         return f"its kernels for {type(cell).__name__} are for up to {largest} hidden units, not {cell.hidden_size}"
