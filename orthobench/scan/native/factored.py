@@ -40,7 +40,11 @@ class PackedFactors(NamedTuple):
 
 
 def factors(W: Any, dtype: torch.dtype) -> PackedFactors | None:
-    """The factors of a parametrization in a real dtype; null where C has no loop or a dense product is faster."""
+    """The factors of a parametrization in a real dtype; null where C has no loop or a dense product is faster.
+
+    Raises:
+        ValueError: a parameter has another size than its matrix needs.
+    """
     if type(W) is Givens:
         return _rotations(W, dtype) if W.n >= UNITS_PER_LAYER * W.L else None
     return _fourier(W, dtype) if type(W) is UnitaryProduct else None
@@ -49,13 +53,20 @@ def factors(W: Any, dtype: torch.dtype) -> PackedFactors | None:
 def _rotations(W: Givens, dtype: torch.dtype) -> PackedFactors:
     own, other, *last = (factor.to(dtype.to_complex()) for factor in W.factors())
     final = last[0] if last else torch.ones_like(own[0])
+    _refuse_other(W, "last phases", final)
     layers = torch.stack([own.real, own.imag, other.real, other.imag], dim=1)
     values = torch.cat([layers.flatten(), final.real, final.imag])
     return PackedFactors("rotations", values, torch.cat([torch.tensor([W.L]), W.partners.flatten()]), None, W.L)
 
 
+def _refuse_other(W: Any, what: str, factor: Tensor) -> None:
+    if factor.shape != (W.n,):
+        raise ValueError(f"{type(W).__name__} of size {W.n} has {tuple(factor.shape)} {what}: it needs {W.n}.")
+
+
 def _fourier(W: UnitaryProduct, dtype: torch.dtype) -> PackedFactors:
     (first, middle, last), (v, w) = W.factors()
+    _refuse_other(W, "phases", first)
     root = math.sqrt(W.n)  # the unitary transforms divide by it, which is done in the diagonal before each
     rows = torch.stack([first / root, middle / root, last, v, w])
     stages = radices(W.n)

@@ -51,9 +51,11 @@ def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
     p = own_projection(cell, x, dtype) if beta is None else scaled_projection(cell, x, alpha, project)
     p = p.to(dtype).contiguous()
     (h0,), b = first_states(state, p, N), alpha * cell.b["h"] if cell.activation == "modrelu" else None
-    if p.shape[-1] != N or W.theta.dtype != dtype:
+    angles = W.theta
+    if p.shape[-1] != N or angles.dtype != dtype or angles.numel() != W.k * W.n // 2:
         raise ValueError(
-            f"projection of width {p.shape[-1]}, {dtype}, and {W.theta.dtype} angles do not fit {N} units."
+            f"projection of width {p.shape[-1]}, {dtype}, and {angles.numel()} angles, {angles.dtype}, do not fit {N} "
+            f"units that are rotated {W.k} times."
         )
     with torch.autocast("cpu", enabled=False):
         values = torch.cat([alpha.reshape(1), W.theta.flatten()])

@@ -18,6 +18,7 @@ from orthobench.common import registry
 from orthobench.errors import ConfigError
 from orthobench.parametrizations.free import Free
 from orthobench.parametrizations.plane_rotations import PlaneRotations
+from orthobench.parametrizations.unitary_product import UnitaryProduct
 from orthobench.scan import choose, reference
 from orthobench.scan.native import engine
 from tests.making import draw, random_cell
@@ -31,6 +32,7 @@ from tests.scan.native.cases import (
     every_smooth_case,
     make,
     results,
+    rotations,
     start,
 )
 
@@ -240,3 +242,21 @@ def test_a_bias_or_gate_of_another_size_is_refused() -> None:
         cell = random_cell(cls)
         with pytest.raises(ValueError, match=message):
             engine.run(cell, draw(2, 3, 3), cell.initial_state(2))
+
+
+@pytest.mark.parametrize(
+    ("cls", "make_matrix", "name"),
+    [
+        (Elman, PlaneRotations, "theta"),
+        (ComplexElman, rotations(capacity=2), "omega"),
+        (ComplexElman, UnitaryProduct, "theta"),
+    ],
+)
+def test_factors_of_another_size_are_refused(cls: Any, make_matrix: Any, name: str) -> None:
+    cell = random_cell(cls, hidden_size=16, recurrent=make_matrix)
+    W = cell.recurrent["h"]
+    setattr(W, name, torch.nn.Parameter(getattr(W, name).detach()[..., :-1].clone()))
+    if make_matrix is UnitaryProduct:
+        W.v = torch.nn.Parameter(W.v.detach()[..., :-1].clone())
+    with pytest.raises(ValueError, match=r"do not fit 16|of size 16 has"):
+        engine.run(cell, draw(2, 3, 3), cell.initial_state(2))
