@@ -49,7 +49,7 @@ def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
 
 
 def _part(cell: Any, p: Tensor, state: State) -> tuple[Tensor, State]:
-    """What the heads read, (B, T, N), of projections p (B, T, 3 N), and the state behind them."""
+    """Attended values (B, T, N) of projections p (B, T, 3 N), and the state behind them."""
     T, before = p.shape[1], cell.window - 1
     q, k, v = p.chunk(3, dim=-1)
     keys, values, there = (
