@@ -61,7 +61,7 @@ def _lengths(name: str, B: int, T: int, given: Any, batch_first: bool | None) ->
     if batch_first is None:
         raise ValueError(f"{name}: lengths= is for batches, and x is a single sequence: cut x instead.")
     sizes = given if isinstance(given, Tensor) else torch.as_tensor(given)
-    if sizes.dtype not in WHOLE or sizes.shape != (B,):
+    if (B and sizes.dtype not in WHOLE) or sizes.shape != (B,):
         raise ValueError(
             f"{name} needs lengths ({B},) in whole numbers, one for each sequence: they are {tuple(sizes.shape)} in "
             f"{sizes.dtype}."

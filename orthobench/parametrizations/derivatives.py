@@ -1,7 +1,7 @@
 """Refusing second derivatives of hand-written backward passes, which torch.autograd would silently take to be zero."""
 
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 import torch
@@ -25,7 +25,7 @@ def first_only(way_out: str) -> Callable[[BackwardMethod], BackwardMethod]:
         @wraps(backward)
         def once(ctx: Any, *gradients: Any) -> Any:
             if not torch.is_grad_enabled():  # it is enabled only in a backward pass with create_graph=True
-                return backward(ctx, *gradients)
+                return _one_at_a_time(partial(backward, ctx), way_out, *gradients)
             with torch.no_grad():
                 found = backward(ctx, *gradients)
             message = f"second derivatives (create_graph=True) are not available here: {way_out}."
@@ -40,6 +40,17 @@ def first_only(way_out: str) -> Callable[[BackwardMethod], BackwardMethod]:
         return once
 
     return decorate
+
+
+def _one_at_a_time(backward: BackwardMethod, way_out: str, *gradients: Any) -> Any:
+    """Call `backward`; where torch maps it over several gradients and it cannot be mapped, raise one sentence."""
+    try:
+        return backward(*gradients)
+    except RuntimeError as error:
+        if not any(g is not None and torch._C._functorch.is_legacy_batchedtensor(g) for g in gradients):  # type: ignore[attr-defined]
+            raise
+        several = "several gradients at once (is_grads_batched=True, or vectorize=True) are not available here"
+        raise RuntimeError(f"{several}: {way_out}.") from error
 
 
 class _Final(torch.autograd.Function):

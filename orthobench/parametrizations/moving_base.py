@@ -118,10 +118,12 @@ class Settling(base.Parametrization):
         return all(t is own and _changes(t) == n for t, (own, n) in zip(kept, known, strict=True))
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Any:
-        believed = self._is_believed()
+        believed, before = self._is_believed(), self.theta.dtype
         super()._apply(fn, recurse)
         if believed:
             self._believe()
+            if self.beside and before.itemsize < self.theta.dtype.itemsize and not self.theta.is_meta:
+                self.mend()  # or else numbers that were rounded to half precision would stay so
         return self
 
     def __getstate__(self) -> dict[str, Any]:

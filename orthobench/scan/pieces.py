@@ -6,8 +6,6 @@ So no step is computed that does not count, and padding is never read.
 Shapes: B sequences, P pieces, R rows of inputs, F features.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from typing import NamedTuple
 
@@ -96,21 +94,22 @@ def _run(cell: Cell, x: Tensor, h0: State | None, pieces: Pieces, engine: str) -
     start = (torch.zeros_like(pieces.start) if h0 is None else pieces.start).to(x.device)
     state = tuple(s.index_select(0, start) for s in given)
     seen, rows, ended = [], [], []
-    with _matrices_once(cell):
-        for span, after in zip(pieces.spans, [*(len(s) for s in pieces.spans[1:]), 0], strict=True):
-            rows.append(span.flatten().to(x.device))
-            inputs = x.index_select(0, rows[-1]).unflatten(0, span.shape)
-            h, state = run_whole(cell, inputs, state, engine)
-            seen.append(cell.features(h).flatten(0, 1))
-            ended.append(tuple(s[after:] for s in state))
-            state = tuple(s[:after] for s in state)
+    same = _with_matrices(cell)
+    for span, after in zip(pieces.spans, [*(len(s) for s in pieces.spans[1:]), 0], strict=False):
+        rows.append(span.flatten().to(x.device))
+        inputs = x.index_select(0, rows[-1]).unflatten(0, span.shape)
+        h, state = run_whole(same, inputs, state, engine)
+        seen.append(cell.features(h).flatten(0, 1))
+        ended.append(tuple(s[after:] for s in state))
+        state = tuple(s[:after] for s in state)
     ended.reverse()  # the longest piece is the first one
     B = len(pieces.end)
     untouched = tuple(s.expand(B, *s.shape[1:]) if h0 is None else s[:B] for s in given)
     end, parts = pieces.end.to(x.device), zip(*ended, untouched, strict=True)
     final = tuple(torch.cat(part).index_select(0, end) for part in parts)
-    if not seen:
-        return x.new_zeros(len(x), cell.feature_size), final
+    if not seen:  # nothing is read, and yet gradients are zero
+        seen.append(cell.features(run_whole(cell, x[None, :0], own, engine)[0])[0])
+        rows.append(start[:0])
     y = torch.cat(seen)
     return y.new_zeros(len(x), y.shape[-1]).index_copy(0, torch.cat(rows), y), final
 
@@ -121,19 +120,18 @@ def _spans(first: np.ndarray, sizes: np.ndarray) -> list[Tensor]:
     left = [int((sizes >= end).sum()) for end in ends]
     return [
         torch.from_numpy(first[:n, None] + np.arange(begin, end))
-        for n, begin, end in zip(left, [0, *ends[:-1]], ends, strict=True)
+        for n, begin, end in zip(left, [0, *ends], ends, strict=False)
     ]
 
 
-@contextmanager
-def _matrices_once(cell: Cell) -> Iterator[None]:
-    """Let all spans use the same recurrent matrices, whose gradient is then summed before it goes further."""
-    if members.transforms() or torch.compiler.is_compiling() or "matrices" in vars(cell):
-        yield
-        return
-    W = cell.matrices()
-    vars(cell)["matrices"] = lambda: W
-    try:
-        yield
-    finally:
-        del vars(cell)["matrices"]
+def _with_matrices(cell: Cell) -> Cell:
+    """A cell with the same tensors whose recurrent matrices are computed already.
+
+    All spans use them, and their gradient is summed before it goes further. The cell itself stays as it is, since other
+    threads may run it.
+    """
+    if members.transforms() or torch.compiler.is_compiling():
+        return cell
+    W, twin = cell.matrices(), object.__new__(type(cell))
+    vars(twin).update(vars(cell), matrices=lambda: W, original=cell)
+    return twin

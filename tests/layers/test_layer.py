@@ -171,9 +171,15 @@ def test_what_is_saved_right_after_a_step_goes_on_alike(kind: str, whole: Callab
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_sequence_without_steps_has_the_features_of_any_other(kind: str) -> None:
-    layer = make(kind, num_layers=2)
-    assert layer(torch.randn(0, 2, 3))[0].shape == (0, 2, layer.output_size)
+@pytest.mark.parametrize(("T", "B"), [(0, 2), (3, 0), (3, 2)])
+def test_sequences_without_steps_have_the_features_of_any_other(kind: str, T: int, B: int) -> None:
+    layer, x = make(kind, num_layers=2), torch.randn(T, B, 3, requires_grad=True)
+    for given in ({"lengths": [0] * B}, {"reset": torch.zeros(T, B, dtype=torch.bool)})[: 1 if T * B else 2]:
+        y, _ = layer(x, **given)
+        assert y.shape == (T, B, layer.output_size)
+        y.sum().backward()
+    assert not any(t.grad is None or t.grad.any() for t in (x, *layer.parameters()))
+    assert T * B or layer(x)[0].shape == y.shape
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -228,9 +234,10 @@ def test_derivatives_of_torch_func_are_those_of_autograd(kind: str) -> None:
     torch.testing.assert_close(jacobian, torch.autograd.functional.jacobian(lambda x: layer(x)[0], x))
 
 
-def test_double_precision_is_double_from_the_start() -> None:
-    for layer in (NCGRU(3, 40, dtype=torch.float64), NCGRU(3, 40).double()):
-        assert base.deviation(layer.recurrent_weights()[0].detach()) < 1e-12
+def test_a_wider_type_has_its_own_precision() -> None:
+    for layer in (NCGRU(3, 40, dtype=torch.float64), NCGRU(3, 40).double(), NCGRU(3, 40).bfloat16().float()):
+        least = torch.finfo(layer.cells[0].U.dtype).eps
+        assert base.deviation(layer.recurrent_weights()[0].detach()) < 1e3 * least
 
 
 @pytest.mark.parametrize("how", ["deepcopy", "pickle", "state_dict"])

@@ -1,6 +1,7 @@
 """The table of layers and uses, cell by cell; and its page, which shows what happens."""
 
 import copy
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -189,6 +190,18 @@ def test_packs_of_torch_and_of_the_layer_are_alike() -> None:
     assert h_n.shape == h.shape
     again, _ = layer(pack, h_n)
     assert not torch.equal(again.data, found.data)
+
+
+def test_threads_may_share_a_layer() -> None:
+    layer, x = make("ScoRNN"), draw(3, 5, 4)
+
+    def gradient(number: int) -> int:
+        with torch.set_grad_enabled(bool(number % 2)):
+            y, _ = layer(x, lengths=[5, 3, 2])
+        return number if not number % 2 or torch.autograd.grad(y.sum(), layer.cells[0].recurrent["h"].theta) else -1
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(gradient, range(100))) == list(range(100))
 
 
 def test_the_gradient_of_a_matrix_is_clipped_once() -> None:

@@ -42,6 +42,8 @@ def test_second_derivatives_are_refused_and_the_first_are_right(cls: Any, engine
     cell, found = random_cell(cls), []
     with pytest.raises(RuntimeError, match=REFUSED + "engine=reference"):
         torch.autograd.functional.hessian(of_x(cell, engine), X)
+    with pytest.raises(RuntimeError, match=r"several gradients at once .* not available here: use engine=reference"):
+        torch.autograd.functional.jacobian(of_x(cell, engine), X, vectorize=True)
     for name in (engine, "reference"):
         x = X.clone().requires_grad_()
         found.append(torch.autograd.grad(of_x(cell, name)(x), x, create_graph=True)[0])

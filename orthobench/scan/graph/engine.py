@@ -44,7 +44,7 @@ def run(cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
     steps = lookup(cell, fused.FAMILIES) or reference.run
     if capture.under_way():
         return steps(cell, x, state)
-    W = cell.matrices()
+    W, cell = cell.matrices(), vars(cell).get("original", cell)
     own = dict(cell.named_parameters())  # all, though most cells use U in the projection alone: a step may, too
     arguments = (reference.projected(cell, x, W), *state, *W, *own.values())
     loop = _Loop(cell, steps)

@@ -63,7 +63,8 @@ def _run(cell: Any, x: Tensor, state: State, own: Any, writes: int, channels: in
     settings = {"H": H, "d": d, "e": e, "writes": writes, "reach": cell.reach, **more}
     settings |= {"shown": cell.output_gate != "none", "K": cell.convolution or 0}
     shapes = {"kernel": (settings["K"], channels), "A": (H,), "dt": (H,), "scale": (e,)}
-    parameters = (getattr(cell, "kernel", None), getattr(cell, "A", None), getattr(cell, "dt", None), cell.scale)
+    gate = (cell.A, cell.dt) if settings["gated"] else (None, None)
+    parameters = (cell.kernel if settings["K"] else None, *gate, cell.scale)
     memory = matrix_memory.MatrixMemory(
         "deltaproduct", DeltaHeads, settings, channels, H * e, H * d * e, writes, ("S",), shapes
     )

@@ -119,12 +119,15 @@ def test_a_projection_of_another_width_is_refused(name: str, wide: bool) -> None
     ],
 )
 def test_a_parameter_of_another_shape_is_refused(name: str, parameter: str) -> None:
-    """Also one that torch would broadcast: C would read what lies behind it."""
+    """Also one that torch would broadcast, or none: C would read what lies behind it."""
     cls, options = CELLS[name]
     cell = make(cls, **options)
     module, _, leaf = parameter.rpartition(".")
     torch.nn.Module.__setattr__(cell.get_submodule(module), leaf, torch.nn.Parameter(cell.get_parameter(parameter)[:1]))
     with pytest.raises(ValueError, match=r"does not fit: .* is needed"):
+        engine.run(cell, draw(2, 4, 3), start(cell, 2))
+    delattr(cell.get_submodule(module), leaf)
+    with pytest.raises(AttributeError, match=f"has no attribute '{leaf}'"):
         engine.run(cell, draw(2, 4, 3), start(cell, 2))
 
 
