@@ -83,7 +83,7 @@ def changed(found: SearchedTable) -> str:
         return ""
     name, case = BEFORE[found.table.name]
     first = fair_table(SHIPPED.table(name), RESULTS)
-    before = {entry.model: first.horizon(entry) for entry in first.at(case) if entry.lines}
+    before = {entry.model: first.horizon(entry) for entry in first.at(case) if entry.whole}
     lost, won = [], []
     for cell in (cell for cell in complete(found) if cell.name in before):
         held = before[cell.name] is not None
@@ -122,7 +122,8 @@ def worth() -> str:
     for found in (one for one in tables().values() if one.table.factors):
         effects = searched.worth(found)
         parts.append(f"{budget(found)}: {len(complete(found))} of {len(found.cells)} cells are complete.\n")
-        parts += [markdown_table(effects)] if effects.rows else []
+        if effects.rows:
+            parts += [markdown_table(effects), *(f"{told}\n" for told in searched.cut_horizons(found))]
     return "\n".join(parts)
 
 
@@ -139,7 +140,8 @@ def robust() -> str:
     """For each table that looks at another again: how many cells change their group."""
     lines = []
     for found in (one for one in tables().values() if one.table.like is not None and not one.table.factors):
-        told = " ".join(searched.changed_groups(found)) or "not run."
+        unrun = "not run." if not complete(found) else f"no cell is complete here and in {found.table.like}."
+        told = " ".join(searched.changed_groups(found)) or unrun
         lines.append(f"- {budget(found)}: {told}")
     return "\n".join(lines) + "\n"
 

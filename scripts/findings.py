@@ -124,7 +124,7 @@ def overview() -> str:
     """The models side by side, those that hold three digits best first."""
     tables = {heading: fair_of(table) for heading, (table, _) in COLUMNS.items()}
     entries = {
-        heading: {one.model: one for one in tables[heading].at(case) if one.rate}
+        heading: {one.model: one for one in tables[heading].at(case) if one.whole}
         for heading, (_, case) in COLUMNS.items()
     }
     lines = [["cell", *COLUMNS, "held to", "ms a step", "s to learn", "bytes of state"]]
@@ -212,7 +212,7 @@ def duels() -> str:
     """Of pairs of models, in how many of the cases that both have one is ahead of the other."""
     said = []
     for one, other in DUELS:
-        found = [{e.model: e for e in fair_of(table).at(case) if e.lines} for table, case in COLUMNS.values()]
+        found = [{e.model: e for e in fair_of(table).at(case) if e.whole} for table, case in COLUMNS.values()]
         pairs = [(entries[one], entries[other]) for entries in found if one in entries and other in entries]
         both = [pair for pair in pairs if all(entry.interval for entry in pair)]
         ahead, behind = sum(a.beats(b) for a, b in both), sum(b.beats(a) for a, b in both)
@@ -303,7 +303,7 @@ def statuses() -> str:
 def coverage() -> str:
     """How much of what the papers print has been run at all, and what came of it."""
     kinds = {"number": "numbers", "claim": "claims about training", "step": "claims about the time of a step"}
-    found = Counter((kind, one.verdict.word) for _, kind, one in judged())
+    found = Counter((kind, NOT_RUN if _untested(one) else one.verdict.word) for _, kind, one in judged())
     shown = [status for status in STATUSES if status != NOT_RUN and any(found[kind, status] for kind in kinds)]
     lines = [["what the papers print", "in all", "run", *shown], ["---", *["---:"] * (len(shown) + 2)]]
     for kind, what in kinds.items():
@@ -311,6 +311,10 @@ def coverage() -> str:
         total = sum(found[kind, status] for status in STATUSES)
         lines.append([what, *(str(count) for count in (total, sum(counts), *counts))])
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _untested(one: Compared) -> bool:
+    return one.printed.claim is not None and one.printed.verb == "untested"
 
 
 def apart() -> str:

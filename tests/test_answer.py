@@ -34,7 +34,7 @@ def test_what_contradicts_a_paper_or_the_first_protocol_comes_first(monkeypatch:
         SimpleNamespace(name="rnn", group=0),
     ]
     monkeypatch.setattr(answer, "complete", lambda one: cells if one is found else [])
-    before = [SimpleNamespace(model=name, lines=[name] * (name != "rnn")) for name in ("gru", "lstm", "rnn")]
+    before = [SimpleNamespace(model=name, whole=name != "rnn") for name in ("gru", "lstm", "rnn")]
     table: Any = SimpleNamespace(at=lambda case: before, horizon=lambda one: 160 if one.model == "gru" else None)
     monkeypatch.setattr(answer, "fair_table", lambda table_, results: table)
     text = answer.contradictions()

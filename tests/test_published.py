@@ -169,6 +169,7 @@ def said(**test: object) -> dict[str, object]:
         ({"valeu": 1}, "did you mean 'value'"),
         ({"kind": "number"}, "not one of result"),
         ({"select": "first"}, "not one of best_val"),
+        ({"unit": "percents"}, "a unit is percent and a scale log10"),
         ({"cell": "absent"}, "names no cell"),
         ({"seeds": "absent"}, "seeds is missing"),
         ({"value": None}, "needs a reason"),

@@ -170,7 +170,7 @@ def together(found: list[FairTable]) -> Grid:
 
 def normalised(fair_table: FairTable, entry: FairEntry) -> Shown:
     """A model's normalised score in a case, or why it has none; empty where seeds are missing."""
-    if len(entry.lines) < entry.planned:
+    if not entry.whole:
         return NOTHING
     if entry.learnt is False:
         return UNLEARNT

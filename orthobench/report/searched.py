@@ -12,8 +12,8 @@ from orthobench.report.searched_figures import cap, figures
 from orthobench.study.catalogue import SHIPPED, Catalogue
 from orthobench.study.statistics.ranks import FEWEST, correlation
 from orthobench.study.statistics.status import Interval
-from orthobench.study.verdicts.factorial import effects
-from orthobench.study.verdicts.searched import GROUPS, SearchedCell, SearchedTable, searched_tables
+from orthobench.study.verdicts.factorial import cut_off, effects
+from orthobench.study.verdicts.searched import GROUPS, SearchedCell, SearchedTable, in_order, searched_tables
 from orthobench.study.verdicts.searched_claims import outcomes
 
 PART = "fair2"  # the name of the document's files
@@ -47,12 +47,13 @@ def section(found: SearchedTable, drawn: bool = False) -> Section:
     table = found.table
     unrun = [cell.name for cell in found.cells if not cell.complete]
     notes = [f"{HINT}{', '.join(unrun)}; no sentence speaks of them."] if unrun else []
+    notes += [*cut_horizons(found), *changed_groups(found)]
     measured = costs.notes(cell.cost for cell in found.known if cell.cost)
     return document.of_table(
         found,
         facts=_facts(found),
         grids=(cells(found), by_length(found), worth(found), stated(found)),
-        notes=(*notes, *changed_groups(found), *found.notes, *found.made_by.notes, *measured, *table.deviations),
+        notes=(*notes, *found.notes, *found.made_by.notes, *measured, *table.deviations),
         figures=figures(found) if drawn else {},
     )
 
@@ -93,19 +94,32 @@ def worth(found: SearchedTable) -> Grid:
     return Grid(headers, rows, subject="effects, each beside the first level of its factor, with 95 % intervals")
 
 
+def cut_horizons(found: SearchedTable) -> list[str]:
+    """Tell how many of the horizons behind the effects may be longer than what was tested."""
+    count, of = cut_off(found)
+    told = f"{count} of {of} horizons behind the effects are the longest tested length, and may be longer."
+    return [told] if count else []
+
+
 def changed_groups(found: SearchedTable) -> list[str]:
     """Tell how many cells are in another group than in the table that this one is like, and whether the order holds."""
-    there = {cell.name: (place, cell.group) for place, cell in enumerate(found.beside)}
-    both = [(cell, *there[cell.name]) for cell in found.known if cell.complete and cell.name in there]
+    there = {cell.name: (place, cell.group) for place, cell in in_order(found.beside)}
+    here = in_order(cell for cell in found.cells if cell.complete)
+    both = [(place, cell, *there[cell.name]) for place, cell in here if cell.name in there]
     if not both:
         return []
-    moved = [f"{cell.name} ({GROUPS[was]}, here {GROUPS[cell.group]})" for cell, _, was in both if cell.group != was]
+    moved = [f"{one.name} ({GROUPS[was]}, here {GROUPS[one.group]})" for _, one, _, was in both if one.group != was]
     told = f": {', '.join(moved)}" if moved else ""
     notes = [f"{len(moved)} of {len(both)} cells are in another group than in {found.table.like}{told}."]
     if len(both) >= FEWEST:
-        value, (low, high) = correlation([place for _, place, _ in both])
-        notes.append(f"Spearman's correlation of the two orders is {value:.2f} [{low:.2f}, {high:.2f}].")
+        found_both = correlation([place for place, *_ in both], [place for *_, place, _ in both])
+        alike = "There is no correlation of the two orders, as nothing tells the cells of one of them apart."
+        notes.append(alike if found_both is None else _correlated(*found_both))
     return notes
+
+
+def _correlated(value: float, interval: Interval) -> str:
+    return f"Spearman's correlation of the two orders is {value:.2f} [{interval[0]:.2f}, {interval[1]:.2f}]."
 
 
 def _effect(value: float, interval: Interval) -> Quantity:

@@ -120,6 +120,11 @@ OTHERS = {"b": LOW, "c": [x + 0.1 for x in NOISY], "d": NOISY}
         (claim(**BELOW), {"a": [0.1, None, 0.1]}, "reproduced"),
         (claim(**BELOW), {"a": [0.1, None, 0.3]}, "not reproduced"),
         (claim(**BELOW), {"a": [0.1, 0.3]}, "not reproduced"),
+        # it is beyond every level on the metric's bad side
+        *((claim(direction=side, **{verb: 0.9}, cells=["a"]), {"a": [None] * 3}, status)
+          for side, verb, status in (("lower", "above", "reproduced"), ("lower", "not_below", "reproduced"),
+                                     ("higher", "not_below", "not reproduced"), ("higher", "below", "reproduced"),
+                                     ("neither", "not_below", "not reproduced"))),
         (claim(TIME, **SOONER), {"a": SOON, "b": LATE}, "reproduced"),  # what was never reached is later than what was
         (claim(TIME, **SOONER), {"a": LATE, "b": SOON}, "not reproduced"),
         # a divergence proves an explosion, and no order else

@@ -61,6 +61,8 @@ def test_a_linear_model_finds_what_was_put_in() -> None:
     assert noisy is not None
     assert noisy[1][1][0] < 2.0 < noisy[1][1][1]
     assert linear(rows[:20], np.ones(20)) is None, "one level of a factor is not there"
+    _, (value, (low, high)), *_ = linear(rows, np.full(40, 13.0), resolution=1.0) or []
+    assert (value, high - low) == pytest.approx((0, 4 * 2.028 / sqrt(12 * 40)), abs=1e-3), "equal lengths are rounded"
 
 
 def test_three_levels_are_compared_with_the_first() -> None:

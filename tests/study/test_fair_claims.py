@@ -90,6 +90,8 @@ def test_a_cell_without_all_its_seeds_bears_out_nothing(cued: FairTable) -> None
     better, solves = {"better": ["gru_chrono"], "than": ["ncgru"]}, {"solves": ["ncgru"], "seeds": 4}
     for test in ({"learns": ["ncgru"]}, better, solves):
         assert judged(fewer, test) == (UNRUN, "not complete: ncgru")
+    unbounded = replace(cued, score=replace(cued.score, bounds=(None, None)))
+    assert judged(unbounded, {"solves": ["lstm"], "at_most": 0})[0] == OPEN, "nobody knows what is perfect"
 
 
 @pytest.mark.parametrize(
@@ -130,6 +132,9 @@ def test_needs(cued: FairTable) -> None:
     assert {"ncgru", "gru_chrono"} <= set(found.models)
     assert not {"gru_chrono_told_4", "deltanet_unconvolved"} & set(found.models), "controls"
     assert "scornn" not in found.models
+    few = [replace(one, lines=one.lines[: 5 - (one.model == "ncgru")]) for one in cued.entries]
+    (found,) = needs([replace(cued, entries=tuple(few))])
+    assert "ncgru" not in found.models, "it has four seeds of five"
 
 
 @pytest.mark.slow

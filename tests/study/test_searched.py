@@ -2,8 +2,11 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from math import inf
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from scipy import stats
@@ -21,7 +24,7 @@ from orthobench.study.statistics.statistics import share_interval
 from orthobench.study.tables.composed import ComposedTable
 from orthobench.study.tables.search import CellSearch
 from orthobench.study.tables.table import Table
-from orthobench.study.verdicts.searched import SearchedTable, joined, quartiles, searched_table
+from orthobench.study.verdicts.searched import SearchedTable, in_order, joined, quartiles, searched_table
 from orthobench.study.verdicts.searched_claims import outcomes
 from orthobench.study.verdicts.trials import SearchState, state
 from orthobench.study.winner import of_row
@@ -178,11 +181,23 @@ def test_a_table_says_which_cells_are_in_another_group_than_in_the_one_that_it_i
 
 
 def test_the_correlation_of_two_orders() -> None:
-    value, (low, high) = correlation([0, 2, 1, 3, 5, 4, 6, 7])
+    value, (low, high) = correlation(range(8), [0, 2, 1, 3, 5, 4, 6, 7]) or (0, (0, 0))
     assert value == pytest.approx(1 - 6 * 4 / (8 * 63))
     half = 1.959964 * math.sqrt((1 + value**2 / 2) / 5)
     assert (math.atanh(low), math.atanh(high)) == pytest.approx((math.atanh(value) - half, math.atanh(value) + half))
-    assert correlation(range(5)) == (1, (1, 1)), "no interval of orders that are the same"
+    one, (low, high) = correlation([0, 0, 1, 2, 3], [4, 4, 6, 7, 8]) or (0, (0, 0))
+    assert (one, low, high) == pytest.approx((1, math.tanh(math.atanh(0.9) - 1.959964 * math.sqrt(1.405 / 2)), 1))
+    assert correlation([3] * 5, range(5)) is None, "cells that nothing tells apart have no order"
+
+
+def test_cells_are_ordered_by_horizon_and_time_and_equal_ones_share_a_place(found: SearchedTable) -> None:
+    """By seconds where all have a cost, and by steps where one has none; the seeds that solve it come last."""
+    gru = found.cells[0]
+    slow, fast = (SimpleNamespace(s_per_step=seconds) for seconds in (1.0, 0.1))
+    few = replace(gru, name="few", lines=(*gru.lines[:3], *gru.lines[:2]))  # fewer steps
+    cells: list[Any] = [replace(gru, name="a", cost=fast), replace(few, cost=slow), replace(gru, name="b", cost=fast)]
+    assert [(place, cell.name) for place, cell in in_order(cells)] == [(0, "a"), (0, "b"), (1, "few")]
+    assert [cell.name for _, cell in in_order([*cells[:2], gru])] == ["few", "a", "gru"]
 
 
 def test_a_table_like_another_keeps_some_of_its_cells(tmp_path: Path, found: SearchedTable) -> None:
@@ -292,6 +307,14 @@ def test_the_choice_counts_all_seeds_so_far() -> None:
 def test_equal_steps_are_told_apart_by_the_loss() -> None:
     tied = ([(101, None, 0.5)], [(101, None, 0.4)], [(101, None, 0.6)], [(101, None, 0.3)])
     assert after(*tied).stages[1] == (3, 1)
+
+
+def test_the_best_of_those_left_behind_is_chosen_where_all_others_fail_later() -> None:
+    failed: list[Run] = [(102, None, 2.0), (103, None, 2.0)]
+    found = after([(101, None, 0.9)], [(101, None, 0.1), *failed], [(101, None, 0.2), *failed], [(101, None, 0.95)])
+    assert (found.due, found.chosen) == ({}, 0), "it is below the trivial predictor"
+    half: list[Run] = [(101, 300, 0.1), (102, None, inf), (103, None, inf), (104, None, inf)]
+    assert after(FIRST[0], half, [(101, None, 0.2), *failed], FIRST[0]).chosen == 1, "it was solved once"
 
 
 def test_a_diverged_seed_is_not_solved() -> None:

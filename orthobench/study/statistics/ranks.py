@@ -90,21 +90,26 @@ def signed_rank(a: list[float], b: list[float], alternative: str = "two-sided") 
     return float(found.pvalue)
 
 
-def correlation(places: Sequence[float]) -> tuple[float, tuple[float, float]]:
-    """Spearman's correlation of an order with another, and its 95 % interval.
+def correlation(one: Sequence[float], other: Sequence[float]) -> tuple[float, tuple[float, float]] | None:
+    """Spearman's correlation of two orders, and its 95 % interval; null where one of them tells nothing apart.
 
-    The interval is that of Fisher's transformation with the variance of Bonett and Wright (2000).
+    The interval is that of Fisher's transformation with the variance of Bonett and Wright (2000). That of two orders
+    that are the same, of which it knows none, reaches from the one of two neighbours that are exchanged.
 
     Args:
-        places: the places in the other order, in this one; FEWEST or more.
+        one: the places of FEWEST things or more in an order; equal things share one.
+        other: their places in the other order.
     """
     from scipy import stats
 
-    value = round(float(stats.spearmanr(range(len(places)), places).statistic), 12)
-    if abs(value) == 1:
-        return value, (value, value)
-    half = stats.norm.ppf((1 + LEVEL) / 2) * math.sqrt((1 + value**2 / 2) / (len(places) - 3))
-    return value, (math.tanh(math.atanh(value) - half), math.tanh(math.atanh(value) + half))
+    if len(set(one)) == 1 or len(set(other)) == 1:
+        return None
+    n, value = len(one), round(float(stats.spearmanr(one, other).statistic), 12)
+    most = 1 - 12 / (n * (n**2 - 1))
+    within = min(max(value, -most), most)
+    half = stats.norm.ppf((1 + LEVEL) / 2) * math.sqrt((1 + within**2 / 2) / (n - 3))
+    low, high = math.tanh(math.atanh(within) - half), math.tanh(math.atanh(within) + half)
+    return value, (min(low, value), max(high, value))
 
 
 def _pair(a: str, b: str, scores: dict[str, list[float]], p: float) -> Pair:

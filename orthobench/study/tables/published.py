@@ -270,6 +270,8 @@ def _missing(row: Published, table: Table, measured: Metric) -> str | None:
         return None
     if row.kind == "claim" and row.verb in claim_rule.DIRECTED and measured.direction == "neither":
         return f"test {row.verb} does not apply to {row.metric}, of which neither side is better; use greater or less"
+    if row.scale and not (measured.bounds[0] is not None and measured.bounds[0] >= 0):
+        return f"scale=log10 does not apply to {row.metric}, which may be below zero"
     needed = row.value is not None if row.kind == "result" else row.kind == "claim" and row.verb in MARGINED
     if needed and row.test.get("margin", margin_of(row, table)) is None:
         return f"the table has no margin for {row.metric.partition('@')[0]}"
@@ -309,6 +311,8 @@ def _problem(row: Published, has_value: bool) -> str | None:
     """Violation of the schema, or None."""
     if row.kind not in KINDS:
         return f"kind={row.kind} is not one of {', '.join(KINDS)}"
+    if row.unit not in (None, "percent") or row.scale not in (None, "log10"):
+        return f"unit={row.unit}, scale={row.scale}: a unit is percent and a scale log10, or left out"
     if row.select not in SELECTS:
         return f"select={row.select} is not one of {', '.join(SELECTS)}"
     if not row.rows:

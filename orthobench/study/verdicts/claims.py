@@ -306,7 +306,7 @@ def _satisfies(printed: Published, value: float | None, level: float) -> bool:
         reached = value is not None and math.isfinite(value)
         return reached == (printed.verb == "below")
     if value is None:
-        return printed.verb == "not_below"
+        return printed.verb in {"lower": ("above", "not_below"), "higher": ("below",), "neither": ()}[printed.direction]
     if printed.verb == "within":
         return abs(value - float(printed.test["of"])) <= level
     if printed.verb == "above":

@@ -36,6 +36,7 @@ from orthobench.tasks.metric import Bounds, Metric
 
 SLACK = 1e-4
 CORE_HOURS = "core h"
+LEAST = 2.0**-149  # above zero in single precision
 
 
 @dataclass(frozen=True)
@@ -67,20 +68,16 @@ class Compared:
         """The number that is compared: the mean of the seeds that did not diverge, the geometric one of magnitudes."""
         if self.derived is not None:
             return self.derived
-        return 10.0 ** mean(map(log10, self.scores.values)) if self._logs else self.scores.mean
+        values = self.scores.values
+        return 10.0 ** mean(map(_log, values)) if values and self.printed.scale == "log10" else self.scores.mean
 
     @property
     def interval(self) -> Interval | None:
         """The 95 % prediction interval of one published result in its unit; null where a seed diverged."""
         found = None if self.scores.diverged else self.verdict.interval
-        if found is None or not self._logs:
+        if found is None or self.printed.scale != "log10":
             return found
         return 10.0 ** found[0], 10.0 ** found[1]
-
-    @property
-    def _logs(self) -> bool:
-        """Return True if it is the logarithms that are compared, which all our scores have."""
-        return self.printed.scale == "log10" and min(self.scores.values, default=0.0) > 0
 
     @property
     def bounds(self) -> Bounds:
@@ -136,8 +133,9 @@ def compare(table: Table, results: Path, preset: str = FULL) -> Comparison:
     told = load_table(table)
     counted = at_best_rates(composed, found.lines)
     lines = counted.lines
-    rows: dict[str, list[Line]] = {row: [line for line in lines if line.row == row] for row in table.rows}
-    planned = len(table.planned(preset))
+    seeds = table.planned(preset)
+    rows = {row: _counting([line for line in lines if line.row == row], seeds) for row in table.rows}
+    planned = len(seeds)
     found_numbers = (_number(printed, composed, rows, planned) for printed in told if printed.kind != "claim")
     numbers = tuple(_priced(one, composed, rows, results) for one in found_numbers)
     asserted = [printed for printed in told if printed.kind == "claim"]
@@ -152,8 +150,16 @@ def compare(table: Table, results: Path, preset: str = FULL) -> Comparison:
     codes = made_by(lines)
     unrun = any(CORE_HOURS in one.verdict.mark for one in (*numbers, *asserted_ours))
     hours = [run_costs.prices(results).words] if unrun else []
-    notes = (*found.notes, *found.lost, *found.moved, *stale_costs, *counted.notes, *hours)
+    further = [row for row, own in rows.items() if len(own) < sum(line.row == row for line in lines)]
+    waiting = [f"Other seeds of {', '.join(further)} count once those of the table are recorded."] if further else []
+    notes = (*found.notes, *found.lost, *found.moved, *stale_costs, *counted.notes, *waiting, *hours)
     return Comparison(table, preset, numbers, tuple(asserted_ours), lines, notes, codes, costs, counted.rates)
+
+
+def _counting(lines: list[Line], seeds: tuple[int, ...]) -> list[Line]:
+    """The runs of a row that count: those of the table's seeds, and all others once these are whole."""
+    own = [line for line in lines if line.seed in seeds]
+    return own if len(own) < len(seeds) else lines
 
 
 def presets(name: str, results: Path) -> list[str]:
@@ -243,11 +249,11 @@ def _judged(printed: Published, scores: Scores, composed: ComposedTable, lines: 
     margin, measured, unit = margin_of(printed, composed.table), printed.measured, _unit(printed)
     assert margin is not None, "load_table sees to it"
     assert measured is not None, "and to this"
-    trivial, bounds = _baseline(printed, lines), _bounds(printed, measured)
-    given = [value for _, value in sorted(scores.by_seed.items())]
     logs = printed.scale == "log10"
+    found = *_bounds(printed, measured), _baseline(printed, lines), *(v for _, v in sorted(scores.by_seed.items()))
+    low, high, trivial, *given = [v if v is None or not logs else _log(v) for v in found]
     return status.judge(
-        [_log(value) for value in given] if logs else given,
+        given,
         log10(printed.value) if logs else printed.value,
         margin=margin * unit,
         direction=measured.direction,
@@ -255,8 +261,8 @@ def _judged(printed: Published, scores: Scores, composed: ComposedTable, lines: 
         decimals=None if logs else printed.decimals,
         published_sd=None if logs else printed.sd,
         published_seeds=printed.seeds,
-        trivial=_log(trivial) if logs else trivial,
-        bounds=(_log(bounds[0]), _log(bounds[1])) if logs else bounds,
+        trivial=trivial,
+        bounds=(low, high),
         resolution=0.0 if logs or not lines else unit * _resolution(printed, composed),
         unstated=composed.table.unstated.get(printed.rows[0], ()),
     )
@@ -268,9 +274,9 @@ def _bounds(printed: Published, measured: Metric) -> Bounds:
     return low, high
 
 
-def _log(value: float | None) -> float | None:
-    """The logarithm of base ten; null of what has none."""
-    return None if value is None or value <= 0 else log10(value)
+def _log(value: float) -> float:
+    """The logarithm of base ten; of 0, which a small number is rounded to, that of the least in single precision."""
+    return log10(max(value, LEAST))
 
 
 def _baseline(printed: Published, lines: list[Line]) -> float | None:

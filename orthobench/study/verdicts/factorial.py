@@ -7,11 +7,12 @@ difference between a level and the first one, all else averaged; an interaction 
     solved     a logistic model, in log-odds, with Jeffreys's prior (Firth 1993), without which an effect is infinite
                where all seeds of one side solve the case; Wald's 95 % interval
     horizon    a linear model of log2 of the horizon of every seed that solved the case, so that 1 is a factor of two;
-               Student's 95 % interval
+               Student's 95 % interval, with a standard deviation that is not below that of rounding to a tested length
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import combinations, product
+from itertools import combinations, pairwise, product
 from math import log2
 from typing import Any
 
@@ -44,25 +45,33 @@ class Effect:
 
 def effects(found: SearchedTable) -> list[Effect]:
     """The effects of every design of a table of which all cells are complete."""
+    return [effect for family, cells in _designs(found) for effect in _of_design(family, found.table.factors, cells)]
+
+
+def cut_off(found: SearchedTable) -> tuple[int, int]:
+    """Count the horizons behind the effects that are the longest tested length, and all of them."""
+    held = [length for _, cells in _designs(found) for cell in cells for length in _held(cell)]
+    return held.count(found.lengths[-1]) if held else 0, len(held)
+
+
+def _designs(found: SearchedTable) -> Iterator[tuple[str, list[SearchedCell]]]:
+    """The designs of which all cells are complete, each with these."""
     cells = {cell.name: cell for cell in found.cells}
-    result: list[Effect] = []
     for family, factors in found.table.factors.items():
-        settings = list(product(*factors.values()))
-        own = [cells["_".join((family, *levels))] for levels in settings]
+        own = [cells["_".join((family, *levels))] for levels in product(*factors.values())]
         if all(cell.complete for cell in own):
-            result += _of_design(family, factors, settings, own)
-    return result
+            yield family, own
 
 
-def _of_design(
-    family: str, factors: dict[str, list[str]], settings: list[tuple[str, ...]], cells: list[SearchedCell]
-) -> list[Effect]:
-    names, x = design(factors, settings)
+def _of_design(family: str, factors: dict[str, dict[str, list[str]]], cells: list[SearchedCell]) -> list[Effect]:
+    names, x = design(factors[family], list(product(*factors[family].values())))
     counts = np.array([cell.solved[0] for cell in cells], dtype=float)
     trials = np.array([len(cell.seeds) for cell in cells], dtype=float)
     on_solved = logistic(x, counts, trials)
     rows = [(i, log2(held)) for i, cell in enumerate(cells) for held in _held(cell)]
-    on_horizon = linear(x[[i for i, _ in rows]], np.array([value for _, value in rows])) if rows else None
+    tested = pairwise(cells[0].lengths)
+    step = max((log2(longer / length) for length, longer in tested), default=0.0)
+    on_horizon = linear(x[[i for i, _ in rows]], np.array([value for _, value in rows]), step) if rows else None
     return [
         Effect(family, name, on_solved[i], on_horizon[i] if on_horizon else None)
         for i, name in enumerate(names)
@@ -119,15 +128,21 @@ def logistic(x: np.ndarray, successes: np.ndarray, trials: np.ndarray) -> Estima
     return _with_intervals(beta, np.sqrt(np.diag(covariance)), float(stats.norm.ppf((1 + LEVEL) / 2)))
 
 
-def linear(x: np.ndarray, y: np.ndarray) -> Estimates | None:
-    """Coefficients of least squares, each with Student's 95 % interval; null where the rows do not determine them."""
+def linear(x: np.ndarray, y: np.ndarray, resolution: float = 0.0) -> Estimates | None:
+    """Coefficients of least squares, each with Student's 95 % interval; null where the rows do not determine them.
+
+    Args:
+        x: the design, (rows, columns).
+        y: by row.
+        resolution: the least difference of two of these; their standard deviation is not taken below that of rounding.
+    """
     from scipy import stats
 
     free = len(y) - x.shape[1]
     if free < 1 or np.linalg.matrix_rank(x) < x.shape[1]:
         return None
     beta, *_ = np.linalg.lstsq(x, y, rcond=None)
-    variance = float(((y - x @ beta) ** 2).sum()) / free
+    variance = max(float(((y - x @ beta) ** 2).sum()) / free, resolution**2 / 12)
     spread = np.sqrt(variance * np.diag(np.linalg.inv(x.T @ x)))
     return _with_intervals(beta, spread, float(stats.t.ppf((1 + LEVEL) / 2, free)))
 

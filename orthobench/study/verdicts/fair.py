@@ -127,7 +127,7 @@ class FairTable:
 
     def normalised(self, entry: FairEntry) -> float | None:
         """(score - trivial) / (perfect - trivial); null where the metric has no perfect value, or a seed is missing."""
-        return self.score.normalised(entry.mean, entry.trivial) if len(entry.lines) == entry.planned else None
+        return self.score.normalised(entry.mean, entry.trivial) if entry.whole else None
 
     def blind(self, case: str) -> float | None:
         """Normalised score of the order-blind predictor over the lengths of training; null where there is none."""

@@ -67,7 +67,7 @@ def _outcome(found: FairTable, stated: StatedClaim, place: str) -> ClaimOutcome:
     refuse_unknown(named, known, f"{place}: ", " is no cell of the table")
     if found.lines:
         refuse_untested(stated.test, found.lengths, place)
-    undone = [name for name in named if len(known[name].lines) < known[name].planned]
+    undone = [name for name in named if not known[name].whole]
     if undone:
         return ClaimOutcome(stated, UNRUN, f"not complete: {', '.join(undone)}")
     word, detail = JUDGED[verb](found, stated, known)
@@ -131,6 +131,9 @@ def _counted(count: Callable[[FairTable, FairEntry], int | None], verb: str) -> 
     def judge(found: FairTable, stated: StatedClaim, known: Entries) -> tuple[str, str]:
         (limit,) = (key for key in stated.test if key != verb)
         counts = {name: count(found, known[name]) for name in stated.test[verb]}
+        unknown = [name for name, n in counts.items() if verb == "solves" and n is None and known[name].scores().values]
+        if unknown:
+            return OPEN, f"no score between trivial and perfect: {', '.join(unknown)}"
         kept = {
             "seeds": lambda n: n == stated.test[limit],
             "at_least": lambda n: n >= stated.test[limit],

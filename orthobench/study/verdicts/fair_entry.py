@@ -63,6 +63,11 @@ class FairEntry:
         """The chosen rate; null while the tuning goes on."""
         return self.choice.best if self.choice.settled else None
 
+    @property
+    def whole(self) -> bool:
+        """Return True if all seeds that are to be reported are."""
+        return len(self.lines) == self.planned
+
     def scores(self, name: str | None = None) -> Scores:
         """A test score of the weights with the best validation; that of the ranking by default."""
         name = name or self.score.name

@@ -42,8 +42,8 @@ def needs(tables: Sequence[FairTable]) -> list[Need]:
 
 
 def _able(table: FairTable, case: str, length: int) -> tuple[str, ...]:
-    """The models that hold a case to a length; a row named otherwise than its model is a control."""
-    own = [one for one in table.at(case) if one.rate and one.model == table.table.chosen(_row(one))["model"]]
+    """The models of which all seeds are run that hold a case to a length; of rows those named by their model."""
+    own = [one for one in table.at(case) if one.whole and one.model == table.table.chosen(_row(one))["model"]]
     able = [one for one in own if (table.horizon(one) or 0) >= length and length not in table.holes(one)]
     return tuple(one.model for one in sorted(able, key=lambda one: one.cost.s_per_step if one.cost else inf))
 

@@ -85,9 +85,9 @@ class SearchedCell:
         return quartiles([steps(line) for line in self.lines]) if self.lines else None
 
     @property
-    def seconds(self) -> float:
-        """Seconds to solve: the median steps times the time of a step; the steps alone where that is not measured."""
-        return (self.steps[1] if self.steps else inf) * (self.cost.s_per_step if self.cost else 1.0)
+    def seconds(self) -> float | None:
+        """Seconds to solve: the median steps times the time of a step; null where that is not measured."""
+        return self.steps[1] * self.cost.s_per_step if self.steps and self.cost else None
 
     @property
     def solved_in_first_stage(self) -> tuple[int, int]:
@@ -161,12 +161,8 @@ class SearchedTable:
 
     @cached_property
     def known(self) -> list[SearchedCell]:
-        """The cells of which something is recorded, by group; within one by horizon, solved seeds and seconds."""
-
-        def place(cell: SearchedCell) -> tuple[float, ...]:
-            return cell.group, -(cell.horizon or 0), -cell.solved[0], cell.seconds
-
-        return sorted((cell for cell in self.cells if cell.recorded), key=place)
+        """The cells of which something is recorded, see `in_order`."""
+        return [cell for _, cell in in_order(cell for cell in self.cells if cell.recorded)]
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -189,6 +185,23 @@ class SearchedTable:
         most = sum(stage.trials * len(stage.seeds) for stage in search.stages) + len(self.seeds)
         chosen = [cell for cell in self.cells if cell.name in names and not cell.complete]
         return sum(most - cell.recorded - sum(map(len, cell.due().values())) for cell in chosen)
+
+
+def in_order(cells: Iterable[SearchedCell]) -> list[tuple[int, SearchedCell]]:
+    """Cells by group, then by horizon, by the time to solve and by solved seeds, each with its place.
+
+    Cells that nothing tells apart share a place. The time is in seconds, or in steps where a step of any was not
+    measured, as steps and seconds cannot be compared.
+    """
+    found = list(cells)
+    timed = all(cell.cost for cell in found if cell.lines)
+
+    def key(cell: SearchedCell) -> tuple[float, ...]:
+        time = cell.seconds if timed else cell.steps and cell.steps[1]
+        return cell.group, -(cell.horizon or 0), inf if time is None else time, -cell.solved[0]
+
+    places = sorted(set(map(key, found)))
+    return [(places.index(key(cell)), cell) for cell in sorted(found, key=key)]
 
 
 def reach(scores: Mapping[int, float]) -> int | None:

@@ -2,8 +2,9 @@
 
 The trials of a stage are the best of the stage before. The best trial is the one with the most solved seeds; of equal
 ones that with the fewer median steps until solved, and then that with the lower median validation loss. A diverged seed
-is not solved, and has an infinite loss. A trial whose loss is not below the trivial predictor's is never taken further;
-where there is no other, the cell did not learn.
+is not solved, and has an infinite loss. A trial without a solved seed whose median loss is not below the trivial
+predictor's is never taken further. Where none of the last stage is left, the best of those that were not taken that far
+is chosen; where there is no other, the cell did not learn.
 """
 
 from collections.abc import Mapping, Sequence
@@ -66,7 +67,11 @@ def rank_key(lines: Sequence[Line]) -> tuple[int, float, float]:
 
 
 def beats_trivial(lines: Sequence[Line]) -> bool:
-    """Tell whether the median validation loss is below the trivial predictor's; true where nobody knows that."""
+    """Tell whether a seed solved the task, or the median validation loss is below the trivial predictor's; true where
+    nobody knows that.
+    """
+    if any(solved(line) is not None for line in lines):
+        return True
     trivial = next((value for line in lines if (value := line.metric(TRIVIAL)) is not None), inf)
     return median(map(loss, lines)) < trivial
 
@@ -86,10 +91,11 @@ def state(search: CellSearch, lines: ByTrial) -> SearchState:
         lines: what is recorded of the cell, by trial; runs on other seeds than those of the search do not count.
     """
     trials: tuple[int, ...] = tuple(range(search.trials))
+    left: tuple[int, ...] = ()  # the best first
     stages: list[tuple[int, ...]] = []
     seen: list[int] = []
     for stage in search.stages:
-        trials = trials[: stage.trials]
+        trials, left = trials[: stage.trials], (*trials[stage.trials :], *left)
         stages.append(trials)
         known = {trial: {line.seed for line in lines.get(trial, ())} for trial in trials}
         gone = {trial: tuple(seed for seed in stage.seeds if seed not in known[trial]) for trial in trials}
@@ -98,4 +104,4 @@ def state(search: CellSearch, lines: ByTrial) -> SearchState:
             return SearchState(due, None, tuple(stages))
         seen += stage.seeds
         trials = ranked(lines, trials, seen)
-    return SearchState({}, trials[0] if trials else None, tuple(stages))
+    return SearchState({}, next(iter((*trials, *left)), None), tuple(stages))
