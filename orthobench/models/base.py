@@ -24,6 +24,7 @@ class Network(Parametrized, ABC):
         engine: what runs the cells, see `orthobench.scan`.
         sequences: about how many sequences it computes at once; None where that is not known.
         locked_dropout: whether a sequence keeps one mask for all its steps.
+        reads_steps: whether `forward` may be asked for the outputs of some steps alone.
         checkpoint: how it goes over segments of a sequence, see `models.segments`; None for the whole at once.
     """
 
@@ -34,6 +35,7 @@ class Network(Parametrized, ABC):
     engine: str = "auto"
     sequences: int | None = None
     locked_dropout: bool = False
+    reads_steps: bool = False
     checkpoint: Checkpoint = None
 
     def why_no_segments(self) -> str | None:
@@ -42,7 +44,11 @@ class Network(Parametrized, ABC):
 
     @abstractmethod
     def forward(
-        self, x: Tensor, state: list[State] | None = None, taps: dict[int, Any] | None = None
+        self,
+        x: Tensor,
+        state: list[State] | None = None,
+        taps: dict[int, Any] | None = None,
+        steps: Tensor | None = None,
     ) -> tuple[Tensor, list[State]]:
         """Run the network.
 
@@ -51,9 +57,10 @@ class Network(Parametrized, ABC):
             state: of every recurrent layer, tensors (B, N) as `Cell.initial_state` gives them; these when None.
             taps: its keys are the steps (layers, where there is no time) whose hidden state is wanted, (B, N); the
                 values are filled in here.
+            steps: the steps (B, K) whose outputs are wanted, different ones in a sequence, where it `reads_steps`.
 
         Returns:
-            Outputs, (B, O) or at every step (B, T, O), and the final state of every recurrent layer.
+            Outputs, (B, O) or at every step (B, T, O), or at K `steps`; and the final state of every recurrent layer.
         """
 
     def dropped(self, h: Tensor, rate: float) -> Tensor:

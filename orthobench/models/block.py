@@ -18,7 +18,7 @@ from orthobench.common.schema import Fraction, OptionalPositive, Positive
 from orthobench.errors import ConfigError
 from orthobench.models.base import Network
 from orthobench.models.recurrent import MakeCell, last_of, readout_bias
-from orthobench.models.segments import over_steps
+from orthobench.models.segments import at_steps, over_steps
 from orthobench.parametrizations.initializers import Rng, weight
 from orthobench.scan import recurrence, reference
 from orthobench.scan.inputs import checked
@@ -77,6 +77,7 @@ class Block(Network):
             raise ConfigError("model.pooling=mean does not apply to a task with an output at every step: use last.")
         I, O, D = input_size, output_size, width or hidden_size
         self.readout, self.engine, self.pooling = readout, engine, pooling
+        self.reads_steps = readout == "all"
         self.glu, self.dropout, self.locked_dropout = glu, dropout, locked_dropout
         self.encoder = nn.Parameter(weight("linear", rng, (D, I)))
         self.encoder_bias = nn.Parameter(weight("linear", rng, (1, D), fan_in=I)[0])
@@ -93,10 +94,14 @@ class Block(Network):
         self.values_per_step = layers * (2 * D + (3 * maps + 1) * D) + sum(2 * F_ for F_ in widths)
 
     def forward(
-        self, x: Tensor, state: list[State] | None = None, taps: dict[int, Tensor] | None = None
+        self,
+        x: Tensor,
+        state: list[State] | None = None,
+        taps: dict[int, Tensor] | None = None,
+        steps: Tensor | None = None,
     ) -> tuple[Tensor, list[State]]:
         """Run the network; see `Recurrent.forward`."""
-        return over_steps(self, x, state, taps)
+        return over_steps(self, x, state, taps, steps)
 
     def why_no_segments(self) -> str | None:
         if self.dropout:
@@ -104,7 +109,11 @@ class Block(Network):
         return "model.pooling=mean reads all steps at once" if self.pooling == "mean" else None
 
     def whole(
-        self, x: Tensor, state: list[State] | None, taps: dict[int, Tensor] | None = None
+        self,
+        x: Tensor,
+        state: list[State] | None,
+        taps: dict[int, Tensor] | None = None,
+        steps: Tensor | None = None,
     ) -> tuple[Tensor, list[State]]:
         """Outputs and final states of a sequence, all of it at once."""
         final = []
@@ -119,6 +128,8 @@ class Block(Network):
             final.append(end)
             if last and self.readout == "last" and self.pooling == "last":
                 h, seen = last_of(h), last_of(seen) if cell.returns_output else end[0]
+            if last:
+                h, seen = at_steps(h, steps), at_steps(seen, steps)
             h = h + self.dropped(self._branch(seen, i), self.dropout)
         if self.readout == "last" and self.pooling == "mean":
             h = h.mean(1)

@@ -16,7 +16,7 @@ from orthobench.cells.projection import linear
 from orthobench.common.schema import Fraction, OptionalPositive, Positive, did_you_mean
 from orthobench.errors import ConfigError
 from orthobench.models.base import Network
-from orthobench.models.segments import over_steps
+from orthobench.models.segments import at_steps, over_steps
 from orthobench.parametrizations.initializers import Rng, glorot_uniform, weight
 from orthobench.scan import recurrence, reference
 from orthobench.scan.inputs import checked
@@ -85,6 +85,7 @@ class Recurrent(Network):
     ) -> None:
         super().__init__()
         self.readout, self.engine, self.locked_dropout = readout, engine, locked_dropout
+        self.reads_steps = readout == "all"
         self.dropouts = {
             place: dropout if rate is None else rate
             for place, rate in zip(PLACES, (embedding_dropout, hidden_dropout, output_dropout), strict=True)
@@ -121,7 +122,11 @@ class Recurrent(Network):
         self.output_bias = nn.Parameter(readout_bias(output_bias_init, rng, output_size, width))
 
     def forward(
-        self, x: Tensor, state: list[State] | None = None, taps: dict[int, Tensor] | None = None
+        self,
+        x: Tensor,
+        state: list[State] | None = None,
+        taps: dict[int, Tensor] | None = None,
+        steps: Tensor | None = None,
     ) -> tuple[Tensor, list[State]]:
         """Run the network.
 
@@ -130,18 +135,23 @@ class Recurrent(Network):
             state: initial state of every layer; the cells' own when null.
             taps: its keys are the steps of the last layer whose hidden state the caller wants, which only the engine
                 `reference` provides; the values are filled in here.
+            steps: see `Network.forward`.
 
         Returns:
             Outputs, (B, O) with `readout="last"` and (B, T, O) with `all`; and the final state of every layer.
         """
-        return over_steps(self, x, state, taps)
+        return over_steps(self, x, state, taps, steps)
 
     def why_no_segments(self) -> str | None:
         random = next((place for place, rate in self.dropouts.items() if rate), None)
         return random and f"dropout ({random}) would draw other masks"
 
     def whole(
-        self, x: Tensor, state: list[State] | None, taps: dict[int, Tensor] | None = None
+        self,
+        x: Tensor,
+        state: list[State] | None,
+        taps: dict[int, Tensor] | None = None,
+        steps: Tensor | None = None,
     ) -> tuple[Tensor, list[State]]:
         """Outputs and final states of a sequence, all of it at once."""
         h = x if self.embedding is None else self._drop(F.embedding(x, self.embedding), "embedding")
@@ -161,7 +171,7 @@ class Recurrent(Network):
             h = cell.features(h)
         decoder = self.embedding if self.output_weight is None else self.output_weight
         assert decoder is not None
-        h = self._drop(h, "output")
+        h = self._drop(at_steps(h, steps), "output")
         narrow = len(decoder) < h.shape[-1]
         if h.dim() == 3 and (self.checkpoint is not None or (h.is_cuda and narrow)):
             # steps first, as the engines keep them, so that no copy in another order is made

@@ -29,7 +29,9 @@ def length_of(asked: Checkpoint, T: int) -> int:
     return asked if isinstance(asked, int) else ROOTS * (isqrt(max(T - 1, 0)) + 1)
 
 
-def over_steps(network: Any, x: Tensor, state: list[State] | None, taps: dict[int, Any] | None) -> Any:
+def over_steps(
+    network: Any, x: Tensor, state: list[State] | None, taps: dict[int, Any] | None, steps: Tensor | None = None
+) -> Any:
     """Outputs and final states of a recurrent network, whose `whole` goes over all steps at once: so, or in segments.
 
     Args:
@@ -37,6 +39,7 @@ def over_steps(network: Any, x: Tensor, state: list[State] | None, taps: dict[in
         x: inputs of shape (B, T, I), or tokens (B, T).
         state: the states before the first step; the cells' own when null.
         taps: steps whose hidden states are wanted; then there are no segments.
+        steps: the steps whose outputs are wanted; see `Network.forward`.
 
     Raises:
         ValueError: the state is that of another number of layers.
@@ -44,8 +47,14 @@ def over_steps(network: Any, x: Tensor, state: list[State] | None, taps: dict[in
     if state is not None and len(state) != len(network.cells):
         raise ValueError(f"the initial state is of {len(state)} layers, and there are {len(network.cells)}.")
     if network.checkpoint is None or taps is not None or not x.shape[1]:
-        return network.whole(x, state, taps)
-    return in_segments(network.whole, network.cells, x, state, network.checkpoint, network.readout == "all")
+        return network.whole(x, state, taps, steps)
+    y, end = in_segments(network.whole, network.cells, x, state, network.checkpoint, network.readout == "all")
+    return at_steps(y, steps), end
+
+
+def at_steps(h: Tensor, steps: Tensor | None) -> Tensor:
+    """Rows (B, K, N) of h (B, T, N) at the steps (B, K), which are different ones in every sequence; h where null."""
+    return h if steps is None else h.gather(1, steps[..., None].expand(-1, -1, h.shape[-1]))
 
 
 def in_segments(

@@ -14,7 +14,7 @@ from orthobench.parametrizations.accumulated import accumulated
 from orthobench.parametrizations.moving_base import Settling
 from orthobench.run.memory import rows_at_once
 from orthobench.run.trainer import LeanModule
-from orthobench.run.training_step import TrainingStep
+from orthobench.run.training_step import TrainingStep, answered, counted
 from orthobench.tasks.base import Batch, Task
 from orthobench.tasks.duration import Duration
 
@@ -73,10 +73,10 @@ class Learner(LeanModule):
 
     def measured(self, split: str, batch: Batch, index: int) -> dict[str, Tensor]:
         """Every metric of one batch of an evaluation."""
-        x, target, *mask = batch
-        y, state = self.model(x, self._before(split, index == 0))
+        batch = counted(self.model, self.task, batch)
+        y, state = answered(self.model, batch, self._before(split, index == 0))
         self._keep(split, state)
-        return self.task.measure(y, target, *mask)
+        return self.task.measure(y, *batch[1:3])
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         checkpoint["carried"] = self._carried.get("train")
@@ -95,18 +95,19 @@ class Learner(LeanModule):
             self._measure_waiting(split)
         if not waiting:
             self._rows = rows_at_once(self.model, self.task, batch[0])
-        waiting.append(batch)
+        waiting.append(counted(self.model, self.task, batch))
 
     def _measure_waiting(self, split: str) -> None:
         """Compute the batches that wait at once, and measure each by itself, so that no mean is another."""
         waiting = self._waiting[split]
-        y, _ = self.model(waiting[0][0] if len(waiting) == 1 else torch.cat([x for x, *_ in waiting]), None)
+        whole = waiting[0] if len(waiting) == 1 else tuple(map(torch.cat, zip(*waiting, strict=True)))
+        y, _ = answered(self.model, whole, None)
         for own, batch in zip(y.split([len(x) for x, *_ in waiting]), waiting, strict=True):
-            self._add(split, batch, self.task.measure(own, *batch[1:]))
+            self._add(split, batch, self.task.measure(own, *batch[1:3]))
         waiting.clear()
 
     def _add(self, split: str, batch: Batch, means: dict[str, Tensor]) -> None:
-        size = self.task.weight(*batch[1:])
+        size = self.task.weight(*batch[1:3])
         sums, count = self._sums.get(split, ({}, 0.0))
         for name, mean in means.items():
             sums[name] = sums.get(name, torch.zeros((), dtype=torch.float64, device=mean.device)) + mean.double() * size

@@ -11,6 +11,8 @@ from orthobench.models.segments import with_matrices
 from orthobench.scan.graph.capture import Replay, Shelf
 from orthobench.tasks.base import Batch, Task
 
+Counted = tuple[Tensor, ...]  # a batch, and behind it the steps whose outputs are computed, where not all are
+SPARED = 2  # how many times as many steps there must be
 CAPTURED = {"graph", "cuda"}  # engines whose work may be part of a graph
 SHAPES = 2  # kept captured: more than that is a task whose length varies, and left to the cells' own graphs
 
@@ -34,6 +36,7 @@ class TrainingStep:
         self.replays = True
 
     def __call__(self, batch: Batch, carried: list[State] | None) -> tuple[Tensor, list[State]]:
+        batch = counted(self.model, self.task, batch)
         if not (self.replays and self._is_captured):
             return self._plain(batch, carried)
         matrices = [cell.matrices() for cell in self.model.cells]
@@ -60,10 +63,9 @@ class TrainingStep:
         return self._with_penalty(loss), state
 
     def _loss(self, batch: tuple[Tensor, ...], carried: list[State] | None) -> tuple[Tensor, list[State]]:
-        x, target, *mask = batch
-        y, state = self.model(x, carried)
+        y, state = answered(self.model, batch, carried)
         self._sizes = [len(layer) for layer in state]
-        return self.task.loss(y, target, *mask), state
+        return self.task.loss(y, *batch[1:3]), state
 
     def _with_penalty(self, loss: Tensor) -> Tensor:
         penalty = self.model.penalty()
@@ -78,6 +80,22 @@ class TrainingStep:
         """Looked at when training begins, where the model will stay."""
         engines = {name for name, _ in self.model.engines()}
         return self.model.checkpoint is None and bool(engines) and engines <= CAPTURED
+
+
+def counted(model: Network, task: Task, batch: Batch) -> Counted:
+    """A batch with targets and masks (B, K) of the steps that count, and these steps; itself where most may count."""
+    most = task.counted
+    if most is None or not model.reads_steps or len(batch) < 3 or batch[2].shape[1] < SPARED * most:
+        return batch
+    x, target, mask = batch
+    steps = mask.topk(most, dim=1).indices.sort(dim=1).values
+    return x, target.gather(1, steps), mask.gather(1, steps), steps
+
+
+def answered(model: Network, batch: Counted, state: list[State] | None) -> tuple[Tensor, list[State]]:
+    """Outputs for a batch, of the steps that count where these are given, and the state behind it."""
+    x, *rest = batch
+    return model(x, state, steps=rest[2]) if len(rest) > 2 else model(x, state)
 
 
 def _parts(tensors: tuple[Tensor, ...], sizes: list[int]) -> list[tuple[Tensor, ...]]:

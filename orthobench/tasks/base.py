@@ -37,6 +37,8 @@ class Task(Divided, opened.Reader, ABC):
         order_blind: the best score without the order, by metric: that of a predictor that knows how often each token
             was shown and no more; empty where it is not known, or where the order does not matter.
         readout: whether the model answers after the last step or at every step.
+        counted: how many outputs of a sequence count at most, where loss and metrics are of these alone, wherever they
+            are; None where all may. No others are computed then.
         objective: `classify` (cross-entropy over `output_size` classes) or `regress` (mean squared error).
         split_name: which of several splits or corpora the numbers are from; None when there is one.
         baseline_reason: why there is no baseline; None when there is one.
@@ -78,6 +80,7 @@ class Task(Divided, opened.Reader, ABC):
     divides: ClassVar[tuple[str, ...]] = ()
     data_set: ClassVar[str | None] = None
     carries_state: bool = False
+    counted: int | None = None
     verify: bool = True
     split_name: str | None = None
     baseline_reason: str | None = None

@@ -58,6 +58,7 @@ class CuedRecall(Varied):
             raise ConfigError(f"{text}: its lower end must be >= {3 * most}, three steps for each.")
         self.input_size, self.output_size = 1 + keys + values, values
         self.length, self.width, self.answers = self.span[1], 2 + 4 * most + keys, most
+        self.counted = most
         self.chance = 1 / values
         self.baseline = {"loss": math.log(values), "accuracy": self.chance, "score": 0.0}
 

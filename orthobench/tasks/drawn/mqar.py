@@ -96,6 +96,7 @@ class MQAR(Varied):
             raise ConfigError(f"{text}: it must be even and >= {least}, {steps}.")
         loads = np.arange(low, most + 1)
         self.length, self.answers = int(self.steps(loads).max()), most
+        self.counted = most
         self.slots = int(self._slots(loads).max())
         if (short_of := int((self._slots(loads) - loads).min())) < 0:
             raise ConfigError(

@@ -69,6 +69,7 @@ class NoisyRecall(Varied):
         self.input_size = keys + values + noise_symbols
         self.output_size = self.input_size if self.every else values
         self.width, self.answers, self.chance = 1 + 3 * self.places + keys, self.places - 1, 1 / values
+        self.counted = None if self.every else self.answers
         self.baseline = {"accuracy": self.chance, "score": 0.0}
         if not self.every:
             self.baseline["loss"] = math.log(values)

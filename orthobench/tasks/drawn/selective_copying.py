@@ -53,6 +53,7 @@ class SelectiveCopying(Varied):
         self.items, self.symbols, self.length = items, symbols, high
         self.input_size, self.output_size = symbols + 2, symbols
         self.width, self.answers, self.chance = high, items, 1 / symbols
+        self.counted = items
         self.baseline = {"loss": math.log(symbols), "accuracy": self.chance, "score": 0.0}
 
     @property

@@ -52,6 +52,7 @@ class Tracking(Varied):
             raise ConfigError(f"{text}: lengths must be odd here, digits with one sign between two; take [3,39].")
         self.length, self.width = self.span[1], 1 + self.span[1]
         self.answers = 1 if self.labels == "last" else 1 + (self.length - 1) // self.stride
+        self.counted = 1 if self.labels == "last" else None
         law_SO = self.law(1 + (self.length - 1) // self.stride)
         highest_S = law_SO.max(1)
         entropy_S = -(law_SO * np.log(np.where(law_SO > 0, law_SO, 1))).sum(1)
