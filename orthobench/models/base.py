@@ -24,7 +24,7 @@ class Network(Parametrized, ABC):
         engine: what runs the cells, see `orthobench.scan`.
         sequences: about how many sequences it computes at once; None where that is not known.
         locked_dropout: whether a sequence keeps one mask for all its steps.
-        reads_steps: whether `forward` may be asked for the outputs of some steps alone.
+        reads_steps: whether `forward` may be asked for the outputs of some steps alone, where there is one for each.
         checkpoint: how it goes over segments of a sequence, see `models.segments`; None for the whole at once.
     """
 

@@ -53,6 +53,8 @@ class Block(Network):
         ConfigError: an unknown scheme, or a mean for a task that wants an output at every step.
     """
 
+    reads_steps: bool = True
+
     def __init__(
         self,
         input_size: int,
@@ -77,7 +79,6 @@ class Block(Network):
             raise ConfigError("model.pooling=mean does not apply to a task with an output at every step: use last.")
         I, O, D = input_size, output_size, width or hidden_size
         self.readout, self.engine, self.pooling = readout, engine, pooling
-        self.reads_steps = readout == "all"
         self.glu, self.dropout, self.locked_dropout = glu, dropout, locked_dropout
         self.encoder = nn.Parameter(weight("linear", rng, (D, I)))
         self.encoder_bias = nn.Parameter(weight("linear", rng, (1, D), fan_in=I)[0])

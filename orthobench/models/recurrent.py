@@ -59,6 +59,8 @@ class Recurrent(Network):
         ConfigError: an unknown scheme, or a readout tied to an embedding that is not there or has other tokens.
     """
 
+    reads_steps: bool = True
+
     def __init__(
         self,
         input_size: int,
@@ -85,7 +87,6 @@ class Recurrent(Network):
     ) -> None:
         super().__init__()
         self.readout, self.engine, self.locked_dropout = readout, engine, locked_dropout
-        self.reads_steps = readout == "all"
         self.dropouts = {
             place: dropout if rate is None else rate
             for place, rate in zip(PLACES, (embedding_dropout, hidden_dropout, output_dropout), strict=True)
