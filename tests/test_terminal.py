@@ -55,6 +55,10 @@ def test_a_full_disk_is_told(unbuffered: str) -> None:
     assert done.stderr == "orthobench: standard output cannot be written: No space left on device.\n"
 
 
-def test_no_standard_output_at_all() -> None:
-    done = subprocess.run(["sh", "-c", f"{sys.executable} -m orthobench list >&-"], capture_output=True, check=False)
+OPENED = "from orthobench.common.program import *; sys.exit(carried_out(lambda: os.open(os.devnull, 0) < 3))"
+
+
+@pytest.mark.parametrize("words", ["-m orthobench list >&-", f"-c '{OPENED}' <&- >&- 2>&-"])
+def test_no_standard_streams_at_all(words: str) -> None:
+    done = subprocess.run(["sh", "-c", f"{sys.executable} {words}"], capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, b"")

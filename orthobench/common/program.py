@@ -21,6 +21,7 @@ def carried_out(work: Callable[[], int]) -> int:
     """Do the work of a whole process; returns its exit code, also where its output could not be written."""
     atexit.register(gc.freeze)  # or Python looks through torch's half a million objects again before it ends
     _keep_path()
+    _keep_streams()
     try:
         code = answered(work)
     finally:  # also where a parser ends the program
@@ -77,6 +78,13 @@ def import_torch() -> None:
     """Import torch for a program that needs it in any case; Python never looks for garbage among its objects."""
     with uncollected(for_good=True):
         import torch  # noqa: F401
+
+
+def _keep_streams() -> None:
+    """Let no file take the number of a standard stream that is closed, as what is printed there would be in it."""
+    while (nowhere := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(nowhere, True)
+    os.close(nowhere)
 
 
 def _keep_path() -> None:

@@ -6,6 +6,7 @@ import re
 import shlex
 import sys
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from orthobench.errors import ConfigError
 
@@ -74,10 +75,17 @@ def flush() -> bool:
     return not _refused
 
 
+def is_terminal(stream: Any) -> bool:
+    """Return True if a stream is a terminal; it may be null, closed, or a replacement that cannot tell."""
+    with contextlib.suppress(AttributeError, ValueError):
+        return bool(stream.isatty())
+    return False
+
+
 @contextlib.contextmanager
 def waiting(what: str) -> Iterator[None]:
     """Say on a terminal what is waited for, and wipe it away afterwards; where standard error is none, nothing."""
-    terminal = sys.stderr if sys.stderr is not None and sys.stderr.isatty() else None
+    terminal = sys.stderr if is_terminal(sys.stderr) else None
     if terminal is not None:
         terminal.write(f"{visible(what)} ...")
         terminal.flush()

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from orthobench.common.terminal import is_terminal
 from orthobench.errors import DataError, StorageError
 
 TRIES = 3
@@ -163,5 +164,5 @@ def _plain(error: Exception) -> str:
 def _bar(path: Path, total: int | None) -> Any:
     from tqdm import tqdm
 
-    shown = sys.stderr.isatty()
+    shown = is_terminal(sys.stderr)
     return tqdm(total=total, unit="B", unit_scale=True, desc=path.suffix or "download", leave=False, disable=not shown)

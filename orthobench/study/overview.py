@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from orthobench.common.terminal import complain, duration_text, say, visible
+from orthobench.common.terminal import complain, duration_text, is_terminal, say, visible
 from orthobench.recording.curve import tail
 from orthobench.tasks.metric import Metric
 
@@ -101,7 +101,7 @@ class Overview:
                 console=console,
                 refresh_per_second=PER_SECOND,
                 transient=True,
-                redirect_stderr=sys.stderr is not None and sys.stderr.isatty(),
+                redirect_stderr=is_terminal(sys.stderr),
             )
             self._live.start(refresh=True)
         return self
@@ -230,7 +230,7 @@ def _cells(run: Watched) -> tuple[str, str, str]:
 
 def _console() -> "Console | None":
     """The terminal that a table can be drawn on; null where there is none, or rich is not installed."""
-    if sys.stdout is None or not sys.stdout.isatty() or os.environ.get("TERM") in (None, "", "dumb"):
+    if not is_terminal(sys.stdout) or os.environ.get("TERM") in (None, "", "dumb"):
         return None
     try:
         from rich.console import Console

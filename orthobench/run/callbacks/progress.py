@@ -8,7 +8,7 @@ from typing import Any
 from lightning.pytorch import Callback, Trainer
 from tqdm import tqdm
 
-from orthobench.common.terminal import say
+from orthobench.common.terminal import is_terminal, say
 from orthobench.run.learner import Learner
 
 REFRESH_S = 0.5
@@ -25,7 +25,7 @@ class Progress(Callback):
         self._shown = 0.0
 
     def on_train_start(self, trainer: Trainer, module: Learner) -> None:  # type: ignore[override]
-        if sys.stderr.isatty():
+        if is_terminal(sys.stderr):
             total, first = module.duration.steps, trainer.global_step
             self._bar = tqdm(total=total, initial=first, unit="step", bar_format=NARROW, dynamic_ncols=True)
         else:

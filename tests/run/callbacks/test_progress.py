@@ -42,6 +42,13 @@ def drawn(columns: int, monkeypatch: pytest.MonkeyPatch) -> str:
     return line
 
 
+@pytest.mark.parametrize("stream", [None, SimpleNamespace(write=len)])
+def test_standard_error_that_is_no_file_has_no_bar(stream: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stderr", stream)
+        Progress().on_train_start(SimpleNamespace(global_step=0), module())  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("columns", [24, 48, 80, 120])
 def test_a_line_fits_its_terminal(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     line = drawn(columns, monkeypatch)
