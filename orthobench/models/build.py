@@ -20,6 +20,7 @@ from orthobench.models.make_cell import chosen, fitted, make_cell, make_recurren
 from orthobench.models.optim import Optimizer, groups
 from orthobench.models.recurrent import Recurrent
 from orthobench.models.schedules import Schedule
+from orthobench.models.surroundings import torch_as_new
 from orthobench.parametrizations.base import Parametrization
 from orthobench.parametrizations.rectangular_svd import RectangularSVD
 from orthobench.parametrizations.svd import SVD
@@ -40,6 +41,7 @@ def build_task(settings: Settings) -> Task:
     return task
 
 
+@torch_as_new()
 def build_model(settings: Settings, task: Task) -> Network:
     """The model, its initial values drawn from the run's seed, those that a cell draws by torch too."""
     given = settings.model

@@ -1,8 +1,12 @@
 """Short runs that really learn, on drawn and on real data."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
 import orthobench
 from tests.conftest import DATA
@@ -44,3 +48,26 @@ def test_a_validation_scores_as_much_of_the_test_set_as_it_is_limited_to(limit: 
     exp = orthobench.build("model=rnn", "task=copying", "recipe=none", *sizes, *words, *limits, f"runs_root={tmp_path}")
     metrics = exp.run()["metrics"]
     assert metrics["best_test"]["test/loss"] == metrics["last"]["test/loss"]
+
+
+@contextmanager
+def other_defaults() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_default_dtype(torch.float64)
+    torch.set_num_threads(3)
+    yield
+    torch.set_default_dtype(torch.float32)
+    assert torch.get_num_threads() == 3
+    torch.set_num_threads(threads)
+
+
+@pytest.mark.parametrize(
+    "mode",
+    [lambda: torch.autocast("cpu", torch.bfloat16), torch.inference_mode, lambda: torch.device("meta"), other_defaults],
+)
+def test_modes_of_the_program_around_do_not_reach_a_run(mode: Callable[[], Any], tmp_path: Path) -> None:
+    words, found = ("model=scornn", "task=adding", "T=5", "model.hidden_size=4", "trainer.max_steps=2"), []
+    for number, around in enumerate((nullcontext, mode)):
+        with around():
+            found.append(orthobench.build(*words, "task.val_size=8", f"runs_root={tmp_path / str(number)}").run())
+    assert found[0]["metrics"] == found[1]["metrics"]

@@ -1,0 +1,30 @@
+"""Torch's modes as a run in a process of its own finds them, whatever the program around it has set."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+import torch
+
+
+@contextmanager
+def torch_as_new() -> Iterator[None]:
+    """A context, or a decorator: no autocast, no inference mode, and torch's first default type and device.
+
+    A run's numbers are those of its settings. Torch's number of threads, which a run may change, is put back.
+    """
+    dtype, threads = torch.get_default_dtype(), torch.get_num_threads()
+    with ExitStack() as stack:
+        stack.enter_context(torch.inference_mode(False))
+        for device in ("cpu", "cuda"):
+            if torch.is_autocast_enabled(device):
+                stack.enter_context(torch.autocast(device, enabled=False))
+        if torch.get_default_device().type != "cpu":
+            stack.enter_context(torch.device("cpu"))
+        if dtype != torch.float32:
+            stack.callback(torch.set_default_dtype, dtype)
+            torch.set_default_dtype(torch.float32)
+        try:
+            yield
+        finally:
+            if torch.get_num_threads() != threads:
+                torch.set_num_threads(threads)
