@@ -1,6 +1,7 @@
 """The published numbers: complete, well formed, and consistent with what can be computed about them."""
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from statistics import mean
 
@@ -244,7 +245,9 @@ def test_ncgrus_models_do_not_have_equal_numbers_of_parameters(name: str) -> Non
     assert max(counts) > 1.25 * min(counts)
 
 
-def test_a_model_whose_name_begins_another_is_refused_in_a_claim_over_data_sets(tmp_path: Path) -> None:
+def test_what_would_count_as_another_model_or_in_another_unit_is_refused(
+    tmp_path: Path,
+) -> None:
     """Rows gru_chrono_A and gru_chrono_B would count as further data sets of gru."""
     sizes = {T: ["task=adding", f"T={T}", f"task.test_size={T}"] for T in (5, 6)}
     cells = {f"{name}_{T}": [f"model={name}", *sizes[T]] for name in ("rnn", "gru", "gru_chrono") for T in sizes}
@@ -256,3 +259,9 @@ def test_a_model_whose_name_begins_another_is_refused_in_a_claim_over_data_sets(
     write(tmp_path, {"experiment/mine/table1.yaml": table, "published/mine.yaml": {"rows": [claim]}})
     with pytest.raises(ConfigError, match="gru_5 and gru_chrono_5 are both of gru_ and of one data set"):
         load_table(Catalogue((tmp_path,)).table("mine/table1"))
+    ours, accuracy = SHIPPED.table("scornn/table1"), {"test/accuracy": 5.0}
+    with pytest.raises(ConfigError, match="margin 5 of test/accuracy is not below its range, 0 to 1"):
+        load_table(replace(ours, margin=accuracy))
+    few = {name: words for name, words in SHIPPED.table("pdssm/table2").rows.items() if name != "rwkv7_cycle"}
+    with pytest.raises(ConfigError, match="it has no cell rwkv7_cycle"):
+        load_table(replace(SHIPPED.table("pdssm/table2"), rows=few))

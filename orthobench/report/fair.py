@@ -161,9 +161,10 @@ def together(found: list[FairTable]) -> Grid:
             columns[label][BLIND] = number(one.blind(case), 2)
     names = list(dict.fromkeys(model for scores in columns.values() for model in scores if model != BLIND))
     names.sort(key=lambda model: -above[model])
-    rows = [[model, *(scores.get(model, NOTHING) for scores in columns.values())] for model in (*names, BLIND)]
-    counts = {model: Quantity(above[model], of=sum(model in scores for scores in columns.values())) for model in names}
-    rows = [[row[0], counts.get(row[0], NOTHING), *row[1:]] for row in rows if any(row[1:])]
+    shown = {model: [scores.get(model, NOTHING) for scores in columns.values()] for model in (*names, BLIND)}
+    rows = [[model, *scores] for model, scores in shown.items()]
+    counts = {model: Quantity(above[model], of=sum(map(bool, scores))) for model, scores in shown.items()}
+    rows = [[row[0], counts[row[0]] if row[0] != BLIND else NOTHING, *row[1:]] for row in rows if any(row[1:])]
     headers = ["model", f"above {LEAST_SCORE}", *columns]
     return Grid(headers, rows, frozenset(headers) - TEXT, subject="normalised scores")
 

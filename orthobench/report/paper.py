@@ -15,13 +15,13 @@ from orthobench.study.verdicts.ucr import ranking_lines
 
 INTRODUCTION = """\
 Published numbers beside ours, written by `orthobench tables`. The statuses are defined in
-[judging.md](../../docs/explanation/judging.md). *paper's runs*: how many are behind the published number, and which of
-their weights were scored: those of the best validation, the last ones, or those of the best test score. *trivial*: the
-trivial predictor's score. *ours*: mean ± half of the 95 % interval over n seeds, of the weights with the best
-validation score and of the last ones. *same protocol*: the paper's own selection, with the 95 % prediction interval of
-one published result. *runs*: how many finished runs are behind ours, and which code made them. Their names are below
-the table. *core h* of rows that are not run: the hours of one core for all seeds, by measured costs
-(`results/bench/costs.csv`).
+[judging.md](../../docs/explanation/judging.md). *published*: as printed, ± the paper's standard deviation.
+*paper's runs*: how many are behind the published number, and which of their weights were scored: those of the best
+validation, the last ones, or those of the best test score. *trivial*: the trivial predictor's score. *ours*: mean ±
+half of the 95 % interval over n seeds, of the weights with the best validation score and of the last ones. *same
+protocol*: the paper's own selection, with the 95 % prediction interval of one published result. *runs*: how many
+finished runs are behind ours, and which code made them. Their names are below the table. *core h* of rows that are not
+run: the hours of one core for all seeds, by measured costs (`results/bench/costs.csv`).
 """
 CLAIM_HEADERS = ("claim", "of", "kind", "section", "status", "runs")
 DATA = (*HEADERS, "claim")

@@ -80,6 +80,11 @@ def test_a_level_of_another_number(cued: FairTable) -> None:
     assert judged(cued, {"above": 0.9, "cells": ["ncgru"]}, metric=there) == (HELD, "5 of 5 runs")
     assert judged(cued, {"above": 0.9, "cells": ["exprnn"]}, metric=there)[0] == FAILED
     assert judged(cued, {"below": 5000, "cells": ["ncgru_free"]}, metric="crossed/tenth")[0] == FAILED, "they diverged"
+    assert judged(cued, {"above": 1900, "cells": ["rnn"]}, metric="crossed/tenth") == (HELD, "5 of 5 runs"), "never"
+    own = judged(cued, {"below": "trivial", "cells": ["ncgru"]}, metric="length/160:test/loss")
+    assert own[0] == HELD, "the trivial predictor's loss there, and not its score in training"
+    with pytest.raises(ConfigError, match="test better has a number of its own: leave metric=test/loss out"):
+        judged(cued, {"better": ["ncgru"], "than": ["lstm"]}, metric="test/loss")
 
 
 def test_a_cell_without_all_its_seeds_bears_out_nothing(cued: FairTable) -> None:

@@ -301,4 +301,6 @@ def test_results_are_counted_with_the_row_that_completes_them() -> None:
 @pytest.mark.parametrize(("name", "some"), [("scornn/table3", False), ("scornn/figure2", True)])
 def test_times_of_a_busy_machine_are_never_asked_for(name: str, some: bool) -> None:
     table = SHIPPED.table(name)
-    assert bool(_needs(table, {(name, row) for row in table.rows})) is some
+    due = {(name, row) for row in table.rows}
+    assert bool(_needs(table, due, 5)) is some
+    assert (len(_needs(table, due, 9)) > len(_needs(table, due, 5))) is some, "claims that five seeds cannot decide"

@@ -250,10 +250,12 @@ def test_a_model_joins_by_its_name(tmp_path: Path) -> None:
         ({"horizon": ["gru"], "seeds": 3}, "test horizon needs one of at_least, below"),
         ({"solves": ["gur"], "seeds": 3}, "gur is no cell of the table: did you mean 'gru'"),
         ({"beter": ["gru"], "than": ["rnn"]}, "test beter is not known"),
+        ({"solves": ["gru"], "seeds": 3, "case": "T=2"}, "case has no meaning here"),
     ],
 )
 def test_a_wrong_claim_is_refused(test: dict[str, object], message: str, tmp_path: Path) -> None:
-    table = made(tmp_path, [{"claim": "It does.", "test": test}])
+    case = {key: test.pop(key) for key in ("case",) if key in test}
+    table = made(tmp_path, [{"claim": "It does.", "test": test, **case}])
     with pytest.raises(ConfigError, match=message):
         outcomes(searched_table(table, tmp_path / "results"))
 

@@ -3,6 +3,7 @@
 from collections import Counter
 from typing import Any
 
+from orthobench.study.statistics.status import UNDERSPECIFIED
 from orthobench.study.tables.table import FULL
 
 AGREES = ("reproduced", "better", "agrees, not precise", "count equal")
@@ -40,10 +41,12 @@ def _published(data: dict[str, Any]) -> str:
     lines = [line for line in data["published"] if line["preset"] == FULL and not line["lost"]]
     counts = Counter(line["status"] for line in lines)
     agrees, differs, undecided = (sum(counts[word] for word in words) for words in (AGREES, DIFFERS, OPEN))
-    tested = agrees + differs + undecided
+    unstated = sum(line["status"] == UNDERSPECIFIED and not line.get("claim") for line in lines)
+    tested = agrees + differs + undecided + unstated
     if not tested:
         return ""
     return (
         f"Of {len(lines)} published numbers, claims and parameter counts of {len(data['papers'])} papers, {tested} are "
-        f"tested: {agrees} agree with ours, {differs} do not, {undecided} are open."
+        f"tested: {agrees} agree with ours, {differs} do not, {unstated} differ where the paper "
+        f"leaves out a setting, {undecided} are open."
     )

@@ -16,7 +16,7 @@ from orthobench.study.reproduce.plan import Plan, PlannedRun, plan_table
 from orthobench.study.reproduce.selection import Selection
 from orthobench.study.tables.published import load_table
 from orthobench.study.tables.table import PUBLISHED, Table
-from orthobench.study.verdicts.claims import is_cost
+from orthobench.study.verdicts.claims import can_be_decided, is_cost
 
 TIME = "time/"  # what the metrics begin with that depend on the machine
 
@@ -93,16 +93,24 @@ def cheapest_rows(asked: Selection, seconds: float) -> tuple[list[ChosenRow], Kn
         costs = costs or found.known_costs()
         if found.runs and costs is not None:
             rows |= prices(found, costs)
-            needs += _needs(found.runs[0].table, {run.printed_row for run in found.runs})
+            needs += _needs(found.runs[0].table, {run.printed_row for run in found.runs}, _seeds(found.runs))
     return best(rows, (need for need in needs if need <= rows.keys()), seconds / 3600), costs
 
 
-def _needs(table: Table, due: set[Place]) -> list[frozenset[Place]]:
+def _seeds(runs: list[PlannedRun]) -> int:
+    """Number of seeds of a row once the runs are made."""
+    return len({run.job.seed for run in runs}.union(runs[0].table.planned(runs[0].job.preset)))
+
+
+def _needs(table: Table, due: set[Place], seeds: int) -> list[frozenset[Place]]:
     """The rows that each number and claim of a table lacks, of those that are due.
 
-    A count of parameters lacks none, and times are left out: they need a machine that does nothing else.
+    A count of parameters lacks none. Left out are times, which need a machine that does nothing else, and claims that
+    so many seeds cannot decide.
     """
-    told = (
-        one for one in load_table(table) if not (one.counts or one.lost or is_cost(one) or one.metric.startswith(TIME))
-    )
-    return [need for printed in told if (need := frozenset((table.name, row) for row in printed.rows) & due)]
+    every = load_table(table)
+    claims = [one for one in every if one.kind == "claim"]
+    told = (one for one in every if not (one.counts or one.lost or is_cost(one) or one.metric.startswith(TIME)))
+    able = (one for one in told if one.kind != "claim" or can_be_decided(one, claims, seeds))
+    needs = (frozenset((table.name, row) for row in one.rows_of(table.rows)) & due for one in able)
+    return [need for need in needs if need]

@@ -104,7 +104,8 @@ def correlation(one: Sequence[float], other: Sequence[float]) -> tuple[float, tu
 
     if len(set(one)) == 1 or len(set(other)) == 1:
         return None
-    n, value = len(one), round(float(stats.spearmanr(one, other).statistic), 12)
+    found: Any = stats.spearmanr(one, other)
+    n, value = len(one), round(float(found.statistic), 12)
     most = 1 - 12 / (n * (n**2 - 1))
     within = min(max(value, -most), most)
     half = stats.norm.ppf((1 + LEVEL) / 2) * math.sqrt((1 + within**2 / 2) / (n - 3))

@@ -218,12 +218,15 @@ def load_table(table: Table) -> list[Published]:
 
 def _measured(row: Published, table: Table) -> Published:
     """The row with what its metric is."""
-    rows = [name for name in row.rows_of(table.rows) if name in table.rows]
-    if not rows:
+    rows = row.rows_of(table.rows)
+    over_sets = _over_data_sets(row)
+    known = [name for name in row.rows if any(one.startswith(f"{name}_") for one in rows)] if over_sets else table.rows
+    unknown = [name for name in row.rows if name not in known]
+    if unknown:
         raise ConfigError(
-            f"{table.name} ({row.label}, {row.column}): it has no cell {', '.join(row.rows)}; name a cell of the table."
+            f"{table.name} ({row.label}, {row.column}): it has no cell {', '.join(unknown)}; name a cell of the table."
         )
-    if _over_data_sets(row):
+    if over_sets:
         _refuse_two_of_one(row, table, rows)
     measured = metrics.metric_of(row.metric, table, rows)
     if row.kind == "claim":
@@ -272,8 +275,11 @@ def _missing(row: Published, table: Table, measured: Metric) -> str | None:
         return f"test {row.verb} does not apply to {row.metric}, of which neither side is better; use greater or less"
     if row.scale and not (measured.bounds[0] is not None and measured.bounds[0] >= 0):
         return f"scale=log10 does not apply to {row.metric}, which may be below zero"
+    margin, (low, high) = margin_of(row, table), measured.bounds
+    if margin is not None and low is not None and high is not None and margin >= high - low:
+        return f"margin {margin:g} of {row.metric} is not below its range, {low:g} to {high:g}: write it in that unit"
     needed = row.value is not None if row.kind == "result" else row.kind == "claim" and row.verb in MARGINED
-    if needed and row.test.get("margin", margin_of(row, table)) is None:
+    if needed and row.test.get("margin", margin) is None:
         return f"the table has no margin for {row.metric.partition('@')[0]}"
     return None
 

@@ -114,6 +114,14 @@ def needed_seeds(claims: Sequence[Published]) -> NeededSeeds | None:
     return NeededSeeds(len(family), hold, opposite)
 
 
+def can_be_decided(printed: Published, claims: Sequence[Published], seeds: int) -> bool:
+    """Return True if a claim of a table can hold with so many seeds of every row."""
+    family = _family(claims)
+    if printed not in family or printed.verb == "wilcoxon":
+        return printed.verb != "untested"
+    return needed(len(family), _least(printed)) <= seeds
+
+
 def _least(printed: Published) -> Callable[[int], float]:
     """The least p-value of a claim by the number of its units."""
     return least_of_samples if printed.claim_kind == "spread" else least_of_pairs

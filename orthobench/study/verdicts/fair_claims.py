@@ -16,14 +16,17 @@ correction. So an order goes by its rule, which is that two intervals lie clear 
     {cheaper: [gru], than: [mlstm]}        a training step takes clearly less, see `step_costs.clearly_less`
 
 `metric` of a claim is what `above`, `below` and `within` read, such as `length/160:test/score`; else the table's score.
+A level with a name is that of this number, and at this length. What a run never reached is later than any step.
 """
 
 from collections.abc import Callable
+from math import inf
 from typing import Any
 
 from orthobench.common.schema import did_you_mean, refuse_unknown
 from orthobench.errors import ConfigError
 from orthobench.study.costs.step_costs import clearly_less
+from orthobench.study.records.records import Line
 from orthobench.study.tables.claim import StatedClaim
 from orthobench.study.verdicts.claims import all_but_one
 from orthobench.study.verdicts.fair import FairTable
@@ -59,6 +62,8 @@ def outcomes(found: FairTable) -> list[ClaimOutcome]:
 def _outcome(found: FairTable, stated: StatedClaim, place: str) -> ClaimOutcome:
     verb = next(iter(stated.test))
     _check(stated.test, verb, place)
+    if stated.metric is not None and verb not in LEVELS:
+        raise ConfigError(f"{place}: test {verb} has a number of its own: leave metric={stated.metric} out.")
     known = {entry.model: entry for entry in found.entries if entry.case == stated.case}
     if not known:
         cases = dict.fromkeys(entry.case for entry in found.entries)
@@ -151,21 +156,31 @@ def _counted(count: Callable[[FairTable, FairEntry], int | None], verb: str) -> 
 
 def _level(found: FairTable, stated: StatedClaim, known: Entries) -> tuple[str, str]:
     test, (verb, *_) = stated.test, stated.test
-    level, told = _number(found, stated.case, test["of"] if verb == "within" else test[verb])
     name = stated.metric or found.score.name
+    level, told = _number(found, stated.case, test["of"] if verb == "within" else test[verb], name, known)
     kept, done, holds = 0, 0, True
     for entry in (known[model] for model in test["cells"]):
-        values = [None if line.diverged else line.metric(name, "best_val") for line in entry.lines]
+        values = [None if line.diverged else _value(line, name) for line in entry.lines]
         good = sum(value is not None and _on_side(verb, value, level, test) for value in values)
         kept, done, holds = kept + good, done + len(values), holds and all_but_one(good, len(values))
     return HELD if holds else FAILED, f"{kept} of {done} runs{told}"
 
 
-def _number(found: FairTable, case: str, asked: float | str) -> tuple[float, str]:
-    """The level that a test asks for, and what is told of one that has a name."""
+def _value(line: Line, name: str) -> float | None:
+    """A number of a run; infinite for the step of what it never reached."""
+    found = line.metric(name, "best_val")
+    return inf if found is None and name.startswith("crossed/") else found
+
+
+def _number(found: FairTable, case: str, asked: float | str, name: str, known: Entries) -> tuple[float, str]:
+    """The level that a test asks for, and what is told of one that has a name: that of the number and its length."""
     if not isinstance(asked, str):
         return asked, ""
-    levels = {"trivial": found.trivial(case), "order_blind": found.order_blind.get(case, {}).get(None)}
+    length, _, metric = name.rpartition(":")
+    column = f"{length}{':' * bool(length)}baseline/{metric.rpartition('/')[2]}"
+    trivial = next((level for one in known.values() if (level := one.median(column)) is not None), None)
+    blind = found.order_blind.get(case, {}) if metric == found.score.name else {}
+    levels = {"trivial": trivial, "order_blind": blind.get(int(length.partition("/")[2]) if length else None)}
     level = levels.get(asked)
     if level is None:
         raise ConfigError(f"{found.table.name}: level {asked} is not known here: {did_you_mean(asked, levels)}.")

@@ -48,6 +48,8 @@ def check_claims(table: Table) -> None:
     known = cells_of(table)
     for number, stated in enumerate(table.claims):
         problem = _problem(stated.test)
+        if stated.case or (stated.metric and COUNTED.keys() & stated.test.keys()):
+            problem = "case has no meaning here, and metric none for solves and horizon"
         wrong = next((name for name in rows_of(stated.test) if name not in known), None)
         if problem is None and wrong is not None:
             problem = f"{wrong} is no cell of the table: {did_you_mean(wrong, known)}"
