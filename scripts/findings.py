@@ -166,7 +166,7 @@ def picture() -> str:
     figure, axes = drawing.subplot(7.2, 3.6)
     axes.axvspan(*table.trained[case], color="#888888", alpha=0.15, linewidth=0)
     ends: list[tuple[list[float], str, str]] = []  # a line, its model and its colour
-    for one in (one for one in table.at(case) if one.mean is not None):
+    for one in (one for one in table.at(case) if one.whole and one.mean is not None):
         scores = [one.scores(one.at(length)).mean or 0.0 for length in table.lengths]
         if one.model not in IN_PICTURE:
             axes.plot(table.lengths, scores, color="#888888", alpha=0.35, linewidth=0.8)

@@ -1,15 +1,22 @@
 """Designs of factors: which cells they need, and the effects and intervals that their models find."""
 
+from collections.abc import Sequence
 from itertools import product
 from math import log, sqrt
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from orthobench.errors import ConfigError
 from orthobench.study.catalogue import SHIPPED
+from orthobench.study.records.records import Line
 from orthobench.study.tables.parts import factors
-from orthobench.study.verdicts.factorial import design, linear, logistic
+from orthobench.study.verdicts.factorial import cut_off, design, effects, linear, logistic
+from orthobench.study.verdicts.searched import SearchedCell
+from orthobench.study.verdicts.trials import SearchState
+from orthobench.tasks.metric import Metric
 
 FACTORS = {"matrix": ["free", "orthogonal"], "bias": ["default", "chrono"]}
 SETTINGS = list(product(*FACTORS.values()))
@@ -63,6 +70,37 @@ def test_a_linear_model_finds_what_was_put_in() -> None:
     assert linear(rows[:20], np.ones(20)) is None, "one level of a factor is not there"
     _, (value, (low, high)), *_ = linear(rows, np.full(40, 13.0), resolution=1.0) or []
     assert (value, high - low) == pytest.approx((0, 4 * 2.028 / sqrt(12 * 40)), abs=1e-3), "equal lengths are rounded"
+
+
+def searched(name: str, held: Sequence[int | None]) -> SearchedCell:
+    """A complete cell, by the horizon of every seed: 0 for none, null for one that did not solve the case."""
+    lines = []
+    for seed, reach in enumerate(held, start=1):
+        values = {"seed": seed, "status": "done"} | ({} if reach is None else {"crossed/solved": 100})
+        for length in (40, 80):
+            values |= {
+                f"length/{length}:test/score": float(length <= (reach or 0)),
+                f"length/{length}:baseline/score": 0,
+            }
+        lines.append(Line(values))
+    score = Metric("test/score", "share", "higher", (0, 1))
+    seeds = tuple(range(1, len(held) + 1))
+    return SearchedCell(name, {}, SearchState({}, 0, ()), tuple(lines), seeds, score, (40, 80))
+
+
+def test_effects_count_every_seed_that_solves_the_case() -> None:
+    """Of a free matrix five hold nothing, and all ten of an orthogonal one the longest length."""
+    cells = searched("gru_free", [40] * 5 + [0] * 5 + [None] * 2), searched("gru_orthogonal", [80] * 10 + [None] * 2)
+    table = SimpleNamespace(factors={"gru": {"matrix": ["free", "orthogonal"]}})
+    found: Any = SimpleNamespace(table=table, cells=cells, lengths=(40, 80))
+    (effect,) = effects(found)
+    assert effect.horizon is not None
+    assert (effect.name, effect.solved[0], effect.horizon[0]) == (
+        "matrix=orthogonal",
+        pytest.approx(0),
+        pytest.approx(1.5),
+    )
+    assert cut_off(found) == (10, 20)
 
 
 def test_three_levels_are_compared_with_the_first() -> None:

@@ -149,7 +149,7 @@ def lengths(places: Places) -> Plot | None:
     first = lines[0]
     best = max(
         (v for v in values if v["choice"] == fair_values.choice(places, first) and v["mean"] is not None),
-        key=lambda v: (v["length"], v["mean"]),
+        key=lambda v: (v["length"], v["weight"]),
         default=values[0],
     )
     controls = (

@@ -7,7 +7,8 @@ difference between a level and the first one, all else averaged; an interaction 
     solved     a logistic model, in log-odds, with Jeffreys's prior (Firth 1993), without which an effect is infinite
                where all seeds of one side solve the case; Wald's 95 % interval
     horizon    a linear model of log2 of the horizon of every seed that solved the case, so that 1 is a factor of two;
-               Student's 95 % interval, with a standard deviation that is not below that of rounding to a tested length
+               Student's 95 % interval, with a standard deviation that is not below that of rounding to a tested length;
+               a seed that holds none of these counts as half of the shortest, for without it the others look better
 """
 
 from collections.abc import Iterator
@@ -79,10 +80,10 @@ def _of_design(family: str, factors: dict[str, dict[str, list[str]]], cells: lis
     ]
 
 
-def _held(cell: SearchedCell) -> list[int]:
-    """The horizon of every seed that solved the case; those that hold no length are left out."""
-    found = [cell.reaches(line) for line in cell.lines if solved(line) is not None]
-    return [length for length in found if length]
+def _held(cell: SearchedCell) -> list[float]:
+    """The horizon of every seed that solved the case: half of the shortest tested length where it holds none."""
+    able = [line for line in cell.lines if solved(line) is not None] if cell.lengths else []
+    return [cell.reaches(line) or cell.lengths[0] / 2 for line in able]
 
 
 def design(factors: dict[str, list[str]], settings: list[tuple[str, ...]]) -> tuple[list[str], np.ndarray]:
