@@ -20,7 +20,7 @@ from orthobench.report.fair import BLIND, DROP, TITLE, normalised
 from orthobench.report.quantities import digits
 from orthobench.report.renewing import renew
 from orthobench.study.catalogue import SHIPPED
-from orthobench.study.statistics.status import NOT_RUN, PARTIAL, STATUSES, UNDERSPECIFIED
+from orthobench.study.statistics.status import NOT_RUN, PARTIAL, STATUSES, UNDERSPECIFIED, UNSTABLE
 from orthobench.study.tables.table import FAIR
 from orthobench.study.verdicts.claims import is_cost
 from orthobench.study.verdicts.comparison import Compared, compare
@@ -280,8 +280,9 @@ def sides() -> str:
     """On which side of the printed numbers ours lie, of columns of ten numbers or more."""
     columns: dict[tuple[str, str, str], list[float]] = {}
     for paper, kind, one in judged():
-        if kind == "number" and one.printed.kind == "result" and one.difference is not None:
-            columns.setdefault((paper, one.printed.table, one.printed.column), []).append(one.difference)
+        judged_at_all = one.difference is not None and one.verdict.word != UNSTABLE  # whose survivors are not judged
+        if kind == "number" and one.printed.kind == "result" and judged_at_all:
+            columns.setdefault((paper, one.printed.table, one.printed.column), []).append(one.difference or 0.0)
     lines = [["table", "column", "numbers", "ours below", "ours above"], ["---", "---", "---:", "---:", "---:"]]
     for (paper, table, column), gaps in columns.items():
         if len(gaps) >= 10:

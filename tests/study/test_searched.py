@@ -193,7 +193,7 @@ def test_the_correlation_of_two_orders() -> None:
 def test_cells_are_ordered_by_horizon_and_time_and_equal_ones_share_a_place(found: SearchedTable) -> None:
     """By seconds where all have a cost, and by steps where one has none; the seeds that solve it come last."""
     gru = found.cells[0]
-    slow, fast = (SimpleNamespace(s_per_step=seconds) for seconds in (1.0, 0.1))
+    slow, fast = (SimpleNamespace(s_per_step=seconds, made={}) for seconds in (1.0, 0.1))
     few = replace(gru, name="few", lines=(*gru.lines[:3], *gru.lines[:2]))  # fewer steps
     cells: list[Any] = [replace(gru, name="a", cost=fast), replace(few, cost=slow), replace(gru, name="b", cost=fast)]
     assert [(place, cell.name) for place, cell in in_order(cells)] == [(0, "a"), (0, "b"), (1, "few")]

@@ -51,8 +51,16 @@ def verdicts(found: Comparison) -> dict[str, str]:
     return {f"{one.printed.label}, {one.printed.column}": str(one.verdict) for one in found.claims}
 
 
-def test_claims_about_seconds_wait_for_a_measurement(tmp_path: Path) -> None:
-    found = verdicts(compare(SHIPPED.table(NAME), tmp_path))
+@pytest.mark.parametrize("cpus", [(), ("A processor", "Another")])
+def test_claims_about_seconds_wait_for_a_measurement_on_one_machine(
+    cpus: tuple[str, ...], costs: list[StepCost], tmp_path: Path
+) -> None:
+    made = [replace(one, made=one.made | {"cpu": cpus[i % 2]}) for i, one in enumerate(costs) if cpus]
+    write(tmp_path, made)
+    comparison = compare(SHIPPED.table(NAME), tmp_path)
+    assert any("its steps are of several machines" in note for note in comparison.notes) is bool(cpus)
+    assert not cpus or not any(step_costs.clearly_less(made[0], replace(made[i], seconds=(9.0,) * 11)) for i in (1, 3))
+    found = verdicts(comparison)
     assert set(found.values()) == {
         "not run (no bench/minutes_per_epoch of a machine that did nothing else)",
         "not run (no bench/matrix_share of a machine that did nothing else)",

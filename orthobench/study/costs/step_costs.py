@@ -25,6 +25,7 @@ from orthobench.study.tables.table import FULL
 
 MADE = ("device", "cpu", "threads", "torch", "git", "dirty", "version", "date")
 SAME = ("device", "cpu", "threads", "torch", "git", "dirty", "version")  # what all rounds of a group have in common
+MACHINE = SAME[:3]
 HEADERS = ("table", "row", "shape", "digest", "epoch_steps", "seconds", "matrix_seconds", "others", *MADE)
 LEAST = 5  # rounds of a fair table, which are no pairs of a test
 OF_A_STEP = ("precision", "accumulate_grad_batches", "gradient_clip_val", "gradient_clip_algorithm")
@@ -112,9 +113,14 @@ class StepCost:
         return list(zip(self.matrix_seconds, self.seconds, strict=True)) if self.matrix_seconds else []
 
 
+def on_one_machine(costs: Iterable[StepCost]) -> bool:
+    """True where all were measured on the same kind of machine, without which they cannot be compared."""
+    return len({tuple(cost.made.get(name) for name in MACHINE) for cost in costs}) < 2
+
+
 def clearly_less(one: StepCost, other: StepCost) -> bool:
-    """True where a step takes less than another by `FASTER` and by the spreads of both."""
-    return FASTER * (one.s_per_step + one.spread) <= other.s_per_step - other.spread
+    """True where a step takes less than another by `FASTER` and by the spreads of both, on one machine."""
+    return on_one_machine((one, other)) and FASTER * (one.s_per_step + one.spread) <= other.s_per_step - other.spread
 
 
 def path_of(results: Path) -> Path:

@@ -191,10 +191,11 @@ def in_order(cells: Iterable[SearchedCell]) -> list[tuple[int, SearchedCell]]:
     """Cells by group, then by horizon, by the time to solve and by solved seeds, each with its place.
 
     Cells that nothing tells apart share a place. The time is in seconds, or in steps where a step of any was not
-    measured, as steps and seconds cannot be compared.
+    measured, or on another machine, as steps and seconds cannot be compared.
     """
     found = list(cells)
-    timed = all(cell.cost for cell in found if cell.lines)
+    costs = [cell.cost for cell in found if cell.lines]
+    timed = all(costs) and step_costs.on_one_machine(filter(None, costs))
 
     def key(cell: SearchedCell) -> tuple[float, ...]:
         time = cell.seconds if timed else cell.steps and cell.steps[1]
