@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.optim.lr_scheduler import LambdaLR
 
 from orthobench.cells.base import State
+from orthobench.errors import ConfigError
 from orthobench.models.base import Network
 from orthobench.models.optim import Optimizer
 from orthobench.models.schedules import Constant, Schedule
@@ -109,6 +110,11 @@ class Learner(LeanModule):
     def _add(self, split: str, batch: Batch, means: dict[str, Tensor]) -> None:
         size = self.task.weight(*batch[1:3])
         sums, count = self._sums.get(split, ({}, 0.0))
+        if sums and sums.keys() != means.keys():
+            raise ConfigError(
+                f"{type(self.task).__name__}: `measure` has {', '.join(sorted(sums.keys() ^ means.keys()))} in some "
+                "batches alone, so that a mean would be of other sequences: return the same metrics for every batch."
+            )
         for name, mean in means.items():
             sums[name] = sums.get(name, torch.zeros((), dtype=torch.float64, device=mean.device)) + mean.double() * size
         self._sums[split] = sums, count + size

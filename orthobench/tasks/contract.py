@@ -73,10 +73,13 @@ def tried_task(task: Task) -> None:
         with _told(where, f"making a batch of {split}"):
             if task.batches(split) < 1:
                 raise ConfigError(f"{where}: `batches` says {task.batches(split)} for {split}, and one is needed.")
-            _check_batch(f"{where}, {split}", task, task.batch(split, 0, 0))
+            batch = task.batch(split, 0, 0)
+            _check_batch(f"{where}, {split}", task, batch)
             stored = task._data if isinstance(task, ArrayTask) and _shows_rows(type(task)) else None
             if stored is not None:
                 _check_batch(f"{where}, {split}", task, stored[split])
+        with _told(where, f"`loss` and `measure` of a batch of {split}"):
+            _check_scores(where, task, batch)
     if isinstance(task, Drawn):
         with _told(where, "drawing batches of several seeds"):
             _check_draws(where, task)
@@ -215,6 +218,29 @@ def _check_targets(
         label = low if low < 0 else high
         masks = "; what is not to count needs a mask, and a `loss` and a `measure` that follow it" if low < 0 else ""
         raise wrong(f"{at}: there is the label {label}; output_size={O} allows those from 0 to {O - 1}{masks}.")
+
+
+def _check_scores(where: str, task: Task, batch: Batch) -> None:
+    """Look at what `loss` and `measure` return for random answers to a batch."""
+    x, given = batch[0], [part.clone() for part in batch[1:3]]
+    steps = x.shape[:2] if task.readout == "all" and task.sequential else x.shape[:1]
+    y = 1.0 * torch.randn(*steps, int(task.output_size), generator=torch.Generator().manual_seed(1)).requires_grad_()
+    loss: Any = task.loss(y, *given)
+    if not isinstance(loss, Tensor) or loss.dim() or not loss.requires_grad:
+        found = f"a tensor {tuple(loss.shape)}" if isinstance(loss, Tensor) and loss.dim() else "no function of y"
+        raise ConfigError(
+            f"{where}: `loss` returns {found}: return one number as a tensor, such as a mean, which follows from y "
+            "without .item(), .detach() or NumPy."
+        )
+    with torch.no_grad():
+        values: Any = task.measure(y.detach(), *given)
+    wrong = [str(n) for n, one in values.items() if not isinstance(one, Tensor) or one.numel() != 1]
+    if wrong:
+        raise ConfigError(f"{where}: `measure` has {wrong[0]!r} that is no tensor of one number: return one.")
+    if not all(map(torch.equal, given, batch[1:3])):
+        raise ConfigError(
+            f"{where}: `loss` or `measure` changes the targets that it is given, which are used again: change a copy."
+        )
 
 
 def _check_draws(where: str, task: Drawn) -> None:

@@ -22,7 +22,8 @@ class Metric:
         resolution: the least difference of two values; None for one over the number of test examples.
 
     Raises:
-        ConfigError: the direction is another word, or the bounds are no two numbers in their order.
+        ConfigError: the name is no word of metrics.csv, the direction is another word, or the bounds are no two numbers
+            in their order.
     """
 
     name: str
@@ -32,6 +33,8 @@ class Metric:
     resolution: float | None = 0.0
 
     def __post_init__(self) -> None:
+        if not self.name.strip() or not self.name.isprintable() or "," in self.name:
+            raise ConfigError(f"Metric {self.name!r}: metrics.csv needs a name of one line without a comma: rename it.")
         if self.direction not in get_args(Direction):
             allowed = ", ".join(get_args(Direction))
             raise ConfigError(f"Metric {self.name!r}: direction={self.direction!r} is none of {allowed}: choose one.")

@@ -9,6 +9,8 @@ import pytest
 import torch
 
 import orthobench
+from orthobench.errors import ConfigError
+from orthobench.tasks.drawn.adding import Adding
 from tests.conftest import DATA
 
 
@@ -71,3 +73,11 @@ def test_modes_of_the_program_around_do_not_reach_a_run(mode: Callable[[], Any],
         with around():
             found.append(orthobench.build(*words, "task.val_size=8", f"runs_root={tmp_path / str(number)}").run())
     assert found[0]["metrics"] == found[1]["metrics"]
+
+
+def test_a_metric_of_some_batches_alone_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = iter(({"loss": torch.ones(())}, {"loss": torch.ones(()), "recall": torch.ones(())}))
+    monkeypatch.setattr(Adding, "measure", lambda *_: next(found))
+    words = ("model=gru", "task=adding", "T=5", "model.hidden_size=4", "trainer.max_steps=2", f"runs_root={tmp_path}")
+    with pytest.raises(ConfigError, match="`measure` has recall in some batches alone"):
+        orthobench.build(*words, "task.val_size=8", "task.eval_batch_size=4").run()

@@ -93,6 +93,7 @@ def test_a_mask_that_would_be_left_out_is_refused(name: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
+        (("top 1, top 5", "share", "higher", (0.0, 1.0)), "one line without a comma"),
         (("accuracy", "share", "up", (0.0, 1.0)), "direction='up' is none of higher, lower, neither"),
         (("accuracy", "share", "higher", (1.0, 0.0)), "swap them"),
     ],

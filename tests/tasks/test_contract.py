@@ -134,6 +134,10 @@ def having(base: type, **values: Any) -> type:
     return type("Changed", (base,), values)
 
 
+def losing(loss: Any) -> type:
+    return having(Values, loss=lambda self, y, target, mask=None: loss(y, target))
+
+
 def last(y: Any, value: int) -> Any:
     """Labels of which the last one is another."""
     return torch.cat([y[:-1], torch.tensor([value])])
@@ -184,6 +188,11 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
                  ConfigError, "another seed gives the same batch"),
     "seed": (drawing(lambda task, rng, n: Tokens.generate(task, np.random.default_rng(task.seed), n)),
              ConfigError, "train and val have the same sequences"),
+    "float": (losing(lambda y, target: (y - target).mean().item()), ConfigError, "returns no function of y"),
+    "detached": (losing(lambda y, target: (y - target).mean().detach()), ConfigError, "returns no function of y"),
+    "losses": (losing(lambda y, target: (y - target).mean(1)), ConfigError, r"`loss` returns a tensor \(20,\)"),
+    "halved": (losing(lambda y, target: (y - target.mul_(0.5)).mean()), ConfigError, "changes the targets"),
+    "a float": (having(Values, measure=lambda *_: {"loss": 1.0}), ConfigError, "'loss' that is no tensor of one"),
 }  # fmt: skip
 
 
