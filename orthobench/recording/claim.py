@@ -85,7 +85,8 @@ class Claim:
         """Close the lock file; the lock itself stays while another process has the file open."""
         file, self._file = self._file, None
         if file is not None:
-            file.close()
+            with suppress(OSError):  # what could not be written is tried again, and the file is closed all the same
+                file.close()
         if self._folder is not None:
             os.close(self._folder)
             self._folder = None

@@ -1,5 +1,6 @@
 """Parts of record.json: the code, environment, hardware and memory of a run."""
 
+import os
 import platform
 import subprocess
 import sys
@@ -16,26 +17,31 @@ if TYPE_CHECKING:
 
 PACKAGES = ("orthobench", "torch", "lightning", "hydra-core", "omegaconf", "numpy")
 
+OF_A_HOOK = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR")  # set by git, and of another repository
+
 
 @lru_cache(maxsize=1)
 def code() -> dict[str, Any]:
     """The version, the checkout's commit, and whether files other than results differ from it.
 
-    Outside a checkout, as in a wheel, the last two are null.
+    Outside a checkout, as in a wheel, the last two are null, and so is what git does not tell.
     """
     here = Path(__file__).resolve().parents[2]
+    around = {name: value for name, value in os.environ.items() if name not in OF_A_HOOK}
 
     def git(*words: str) -> str | None:
+        asked = ["git", "--no-optional-locks", "-C", str(here), *words]  # a lock would be in the way of a commit
         try:
-            done = subprocess.run(["git", "-C", str(here), *words], capture_output=True, text=True, timeout=10)
+            done = subprocess.run(asked, capture_output=True, text=True, timeout=10, env=around)
         except (OSError, subprocess.SubprocessError):
             return None
         return done.stdout.strip() if done.returncode == 0 else None
 
     if not (here / ".git").exists():
         return {"version": __version__, "git": None, "dirty": None, "reason": "not run from a checkout"}
-    dirty = bool(git("status", "--porcelain", "-uno", ":(exclude)results"))
-    return {"version": __version__, "git": git("rev-parse", "HEAD"), "dirty": dirty}
+    commit, changed = git("rev-parse", "HEAD"), git("status", "--porcelain", "-uno", ":(exclude)results")
+    told = {} if commit else {"reason": "git does not tell the commit of the checkout"}
+    return {"version": __version__, "git": commit, "dirty": None if changed is None else bool(changed), **told}
 
 
 def other_code(record: dict[str, Any]) -> str | None:

@@ -137,6 +137,17 @@ def test_a_file_system_without_locks_is_no_other_owner(tmp_path: Path, monkeypat
         pytest.fail("it was claimed")
 
 
+def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource", reason="only POSIX limits the size of files")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, limits[1]))
+    try:
+        with pytest.raises(StorageError, match=r"claim\.json cannot be locked: File too large"), Claim(tmp_path):
+            pass
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
 def test_it_stays_where_its_file_is_removed(holder: subprocess.Popen, tmp_path: Path) -> None:
     (tmp_path / "claim.json").unlink()
     with Claim(tmp_path) as second:

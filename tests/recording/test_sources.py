@@ -179,3 +179,13 @@ def test_a_damaged_cache_is_no_harm(content: str, tmp_path: Path, kept: Path) ->
     kept.parent.mkdir(parents=True)
     kept.write_text(content, encoding="latin-1")
     assert _file(tmp_path / "a", bytes(LARGE), 1) == digest_of_file(tmp_path / "a")
+
+
+@pytest.mark.parametrize(("name", "commit"), [("GIT_DIR", record.code()["git"]), ("PATH", None)])
+def test_the_commit_is_that_of_the_checkout_or_unknown(
+    name: str, commit: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, str(tmp_path))  # as in a hook of another repository, or without git
+    found = record.code.__wrapped__()
+    assert found["git"] == commit
+    assert (found["dirty"] is None) == (commit is None)
