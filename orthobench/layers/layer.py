@@ -23,6 +23,7 @@ from orthobench.models.make_cell import make_cell
 from orthobench.models.optim import SGD, groups
 from orthobench.parametrizations.traced import jit, untraced
 from orthobench.scan import choose, recurrence
+from orthobench.scan.inputs import refuse_layout
 from orthobench.scan.pieces import Pieces, run_pieces
 
 DTYPES = (torch.float32, torch.float64)
@@ -274,6 +275,7 @@ class Layer(Follower):
             return True
         if not isinstance(x, Tensor):
             raise ValueError(f"{name} needs a tensor: x is a {type(x).__name__}.")
+        refuse_layout(name, x)
         wanted = f"({'B, T' if self.batch_first else 'T, B'}, {self.input_size}) or (T, {self.input_size})"
         if not x.is_floating_point() or x.dim() not in (2, 3) or x.shape[-1] != self.input_size:
             raise ValueError(f"{name} needs numbers {wanted}: x is {tuple(x.shape)} in {x.dtype}.")

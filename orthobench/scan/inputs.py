@@ -8,6 +8,8 @@ from torch import Tensor
 
 from orthobench.cells.base import Cell, State
 from orthobench.common.registry import is_ours
+from orthobench.parametrizations.base import wrapped
+from orthobench.parametrizations.traced import traced
 
 TOKENS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
@@ -24,6 +26,7 @@ def checked(cell: Cell, x: Tensor, h0: State | None) -> State:
         ValueError: x or h0 has another shape, type or device.
     """
     name, I, U = type(cell).__name__, cell.input_size, cell.U
+    refuse_layout(name, x)
     if x.is_floating_point():
         if x.dim() != 3 or (_projects(cell) and x.shape[-1] != I):
             raise ValueError(f"{name} needs inputs (B, T, {I}) or tokens (B, T): x is {tuple(x.shape)}.")
@@ -34,11 +37,29 @@ def checked(cell: Cell, x: Tensor, h0: State | None) -> State:
             f"{name} needs inputs (B, T, {I}) in {U.dtype} or tokens (B, T) in whole numbers: "
             f"x is {tuple(x.shape)} in {x.dtype}."
         )
+    elif x.device.type == "cpu" and x.numel() and _is_plain(x) and int(x.min()) < 0:  # on a GPU it would be waited for
+        raise ValueError(f"x has the token {int(x.min())}: tokens are whole numbers from 0.")
     if x.device != U.device:
         raise ValueError(f"x is on {x.device} and the weights of {name} on {U.device}: use x.to({str(U.device)!r}).")
     if h0 is None:
         return cell.initial_state(x.shape[0])
     return _states(cell, x.shape[0], h0)
+
+
+def _is_plain(x: Tensor) -> bool:
+    """Return True if values may be read: nothing traces, compiles or maps."""
+    return not (torch.compiler.is_compiling() or traced(x) or wrapped(x))
+
+
+def refuse_layout(name: str, x: Tensor) -> None:
+    """Refuse a tensor whose numbers do not lie in memory one by one.
+
+    Raises:
+        ValueError: it is sparse, nested, or in a layout of a library of its own.
+    """
+    if x.layout != torch.strided:
+        dense = "torch.nested.to_padded_tensor(x, 0.0) with lengths=" if x.is_nested else "x.to_dense()"
+        raise ValueError(f"{name} needs a dense tensor, and x is in {x.layout}: use {dense}.")
 
 
 def _states(cell: Cell, B: int, h0: State) -> State:

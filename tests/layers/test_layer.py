@@ -371,6 +371,8 @@ def test_wrong_settings_are_refused(call: Any, message: str) -> None:
         (torch.randn(5, 4, 3, dtype=torch.float64), None, "torch.float64"),
         (torch.randn(5, 4, 3), torch.zeros(1, 3, 8), r"needs an initial state \(1, 4, 8\): it is \(1, 3, 8\)"),
         (torch.randn(5, 3), torch.zeros(1, 1, 8), r"needs an initial state \(1, 8\)"),
+        (torch.zeros(5, 4, 3).to_sparse(), None, r"x is in torch.sparse_coo: use x.to_dense\(\)"),
+        (torch.nested.nested_tensor([torch.zeros(5, 3)], layout=torch.jagged), None, "to_padded_tensor"),
         (np.zeros((5, 4, 3)), None, "needs a tensor: x is a ndarray"),
         (torch.randn(5, 4, 3), 0.0, "needs tensors as its initial state: it is given 0.0"),
     ],

@@ -45,8 +45,10 @@ every_engine = pytest.mark.parametrize(("cls", "engine"), [(cls, name) for cls i
         (tokens(2, 5, 1), r"x is \(2, 5, 1\) in torch.int64"),
         (tokens(2, 5) > 0, r"x is \(2, 5\) in torch.bool"),
         (torch.complex(draw(2, 5, 3), draw(2, 5, 3)), r"in torch.complex128"),
+        (tokens(2, 5) - 9, "x has the token -[0-9]: tokens are whole numbers from 0"),
+        (draw(2, 5, 3).to_sparse(), "x is in torch.sparse_coo"),
     ],
-    ids=["width 1", "width 2", "width 4", "no batch", "float32", "tokens with a width", "booleans", "complex"],
+    ids=range(10),
 )
 @every_engine
 def test_inputs_of_another_form(cls: type, engine: str, x: Tensor, said: str) -> None:
