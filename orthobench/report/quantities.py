@@ -7,6 +7,7 @@ from math import inf
 from orthobench.study.statistics.status import Interval, clipped
 
 NOTHING = ""
+ROUNDING = 1e-9
 Ends = tuple[float | None, float | None]  # of a metric's values
 
 
@@ -88,9 +89,14 @@ def exact(value: float) -> Quantity:
 def spread(
     middle: float | None, decimals: int, interval: Interval | None, bounds: Ends = (None, None), after: str = ""
 ) -> Quantity:
-    """A mean with half of its interval; with the ends where bounds cut that off, or where it has no width."""
+    """A mean with half of its interval; with the ends where bounds cut that off, or where it has no width.
+
+    A mean that is far smaller than its interval is what rounding left of zero.
+    """
     if interval is None:
         return Quantity(middle, decimals, after=after)
+    if middle is not None and abs(middle) < ROUNDING * (interval[1] - interval[0]):
+        middle = 0.0
     if (ends := clipped(interval, bounds)) != interval or ends[0] == ends[1]:
         return Quantity(middle, decimals, ends=ends, after=after)
     return Quantity(middle, decimals, half=(interval[1] - interval[0]) / 2, after=after)

@@ -102,6 +102,7 @@ def test_a_horizon_tells_its_holes(length: int | None, holes: tuple[int, ...], t
     [
         (Quantity(0.97104, 4, half=0.002, after="(n=5)"), "0.9710 ± 0.0020 (n=5)", 0.97104),
         (spread(0.9999, 4, (0.9998, 1.0002), (None, 1.0)), "0.9999 [0.9998, 1.0000]", 0.9999),
+        (spread(-1.9e-14, 1, (-6.6, 6.6)), "0.0 ± 6.6", 0.0),
         (Quantity(None, 4, ends=(-1.0, 2.0)), "[-1.0000, 2.0000]", -1.0),
         (Quantity(None, 4, after="(n=0 of 5)"), "none (n=0 of 5)", None),
         (Quantity(4, of=5, ends=(0.376, 0.964)), "4/5 [0.38, 0.96]", 4),
