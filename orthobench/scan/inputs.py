@@ -8,7 +8,7 @@ from torch import Tensor
 
 from orthobench.cells.base import Cell, State
 from orthobench.common.registry import is_ours
-from orthobench.parametrizations.base import wrapped
+from orthobench.parametrizations import base
 from orthobench.parametrizations.traced import traced
 
 TOKENS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
@@ -37,7 +37,7 @@ def checked(cell: Cell, x: Tensor, h0: State | None) -> State:
             f"{name} needs inputs (B, T, {I}) in {U.dtype} or tokens (B, T) in whole numbers: "
             f"x is {tuple(x.shape)} in {x.dtype}."
         )
-    elif x.device.type == "cpu" and x.numel() and _is_plain(x) and int(x.min()) < 0:  # on a GPU it would be waited for
+    elif x.device.type == "cpu" and x.numel() and _is_plain(x) and int(x.min()) < 0:
         raise ValueError(f"x has the token {int(x.min())}: tokens are whole numbers from 0.")
     if x.device != U.device:
         raise ValueError(f"x is on {x.device} and the weights of {name} on {U.device}: use x.to({str(U.device)!r}).")
@@ -47,8 +47,8 @@ def checked(cell: Cell, x: Tensor, h0: State | None) -> State:
 
 
 def _is_plain(x: Tensor) -> bool:
-    """Return True if values may be read: nothing traces, compiles or maps."""
-    return not (torch.compiler.is_compiling() or traced(x) or wrapped(x))
+    """Return True if values may be read: nothing traces, compiles or maps, and no GPU is waited for."""
+    return not (torch.compiler.is_compiling() or traced(x) or base.wrapped(x) or base.reading_waits(x))
 
 
 def refuse_layout(name: str, x: Tensor) -> None:

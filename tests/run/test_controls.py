@@ -15,6 +15,7 @@ from torch.nn import functional as F
 
 import orthobench
 from orthobench.models.build import build_optimizer, build_schedule
+from orthobench.models.segments import at_steps
 from orthobench.run.evaluate import at_lengths
 from orthobench.run.learner import Learner
 from orthobench.run.trainer import make_trainer, quieten
@@ -47,8 +48,8 @@ def lengths_of(case: str, predict: Predictor | None, tmp_path: Path, *more: str)
         exp.model, exp.task, build_optimizer(exp.settings, exp.model), build_schedule(exp.settings), exp.duration
     )
     if predict is not None:
-        exp.model.forward = lambda x, state=None: (  # type: ignore[method-assign]
-            F.one_hot(predict(x, learner.task), exp.task.output_size).float(),
+        exp.model.forward = lambda x, state=None, steps=None: (  # type: ignore[method-assign]
+            at_steps(F.one_hot(predict(x, learner.task), exp.task.output_size).float(), steps),
             [],
         )
     trainer = make_trainer(exp.settings.trainer, exp.task, exp.duration, [], False, str(tmp_path))
