@@ -168,14 +168,14 @@ def test_a_plan_is_grouped_by_what_costs_the_same(capsys: pytest.CaptureFixture[
 
 @pytest.mark.usefixtures("measured")
 def test_the_cheapest_rows_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["plan", "--cheapest", "100h", "ncgru/table3"]) == 0
+    assert main(["plan", "--cheapest", "100h", "sgornn/table1"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert re.match(r"\d+ rows, \d+ runs, \d+\.\d of 100h, which settle \d+ numbers and claims \(", lines[1])
-    assert all(line.startswith("  ncgru/table3 ") for line in lines[2:-1])
+    assert all(line.startswith("  sgornn/table1 ") for line in lines[2:-1])
     assert "`orthobench reproduce` with the same words" in lines[-1]
-    assert main(["plan", "--cheapest", "1s", "ncgru/table3"]) == 0
+    assert main(["plan", "--cheapest", "1s", "sgornn/table1"]) == 0
     assert "0 rows, 0 runs" in capsys.readouterr().out
-    assert main(["plan", "--cheapest", "soon", "ncgru/table3"]) == 2
+    assert main(["plan", "--cheapest", "soon", "sgornn/table1"]) == 2
     assert "--cheapest soon is not a time" in capsys.readouterr().err
 
 
