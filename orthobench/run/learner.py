@@ -75,7 +75,7 @@ class Learner(LeanModule):
     def measured(self, split: str, batch: Batch, index: int) -> dict[str, Tensor]:
         """Every metric of one batch of an evaluation."""
         batch = counted(self.model, self.task, batch)
-        y, state = answered(self.model, batch, self._before(split, index == 0))
+        y, state = answered(self.model, batch[0], self._before(split, index == 0), *batch[3:])
         self._keep(split, state)
         return self.task.measure(y, *batch[1:3])
 
@@ -101,8 +101,11 @@ class Learner(LeanModule):
     def _measure_waiting(self, split: str) -> None:
         """Compute the batches that wait at once, and measure each by itself, so that no mean is another."""
         waiting = self._waiting[split]
-        whole = waiting[0] if len(waiting) == 1 else tuple(map(torch.cat, zip(*waiting, strict=True)))
-        y, _ = answered(self.model, whole, None)
+        x, *steps = (
+            parts[0] if len(parts) == 1 else torch.cat(parts)
+            for parts in zip(*((batch[0], *batch[3:]) for batch in waiting), strict=True)
+        )
+        y, _ = answered(self.model, x, None, *steps)
         for own, batch in zip(y.split([len(x) for x, *_ in waiting]), waiting, strict=True):
             self._add(split, batch, self.task.measure(own, *batch[1:3]))
         waiting.clear()

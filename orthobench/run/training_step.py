@@ -63,7 +63,7 @@ class TrainingStep:
         return self._with_penalty(loss), state
 
     def _loss(self, batch: tuple[Tensor, ...], carried: list[State] | None) -> tuple[Tensor, list[State]]:
-        y, state = answered(self.model, batch, carried)
+        y, state = answered(self.model, batch[0], carried, *batch[3:])
         self._sizes = [len(layer) for layer in state]
         return self.task.loss(y, *batch[1:3]), state
 
@@ -92,10 +92,11 @@ def counted(model: Network, task: Task, batch: Batch) -> Counted:
     return x, target.gather(1, steps), mask.gather(1, steps), steps
 
 
-def answered(model: Network, batch: Counted, state: list[State] | None) -> tuple[Tensor, list[State]]:
-    """Outputs for a batch, of the steps that count where these are given, and the state behind it."""
-    x, *rest = batch
-    return model(x, state, steps=rest[2]) if len(rest) > 2 else model(x, state)
+def answered(
+    model: Network, x: Tensor, state: list[State] | None, steps: Tensor | None = None
+) -> tuple[Tensor, list[State]]:
+    """Outputs for x, of the steps that count where these are given, and the state behind it."""
+    return model(x, state) if steps is None else model(x, state, steps=steps)
 
 
 def _parts(tensors: tuple[Tensor, ...], sizes: list[int]) -> list[tuple[Tensor, ...]]:

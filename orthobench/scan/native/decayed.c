@@ -6,6 +6,10 @@
 
 #include "decayed.h"
 
+static inline Head head_of(const DecayedState *s) {
+    return (Head){s->d, s->e, padded(s->d), padded(s->e), 0, 1, 0};
+}
+
 /* The writes and reads of the steps from t on; numbers behind those that count are zero, as all were at first. */
 static void load_chunk(const DecayedState *s, const Head *h, int64_t line, int64_t t, Chunk *c) {
     c->reads = s->T - t < CHUNK ? s->T - t : CHUNK;

@@ -14,7 +14,3 @@ typedef struct {
 static inline int64_t place_of(const DecayedState *s, int64_t line, int64_t t) {
     return ((line / s->H) * s->T + t) * s->H + line % s->H;
 }
-
-static inline Head head_of(const DecayedState *s) {
-    return (Head){s->d, s->e, padded(s->d), padded(s->e), 0, 1, 0};
-}

@@ -17,7 +17,7 @@
 static const REAL a = (REAL)3.4445, b = (REAL)-4.7750, c = (REAL)2.0315, least_norm = (REAL)1e-6;
 
 typedef struct {
-    int64_t d, e, K, V;          /* keys and values, and the same padded */
+    int64_t K, V;                /* keys and values, padded */
     int64_t low, high, R, W;     /* of X, and padded */
     int64_t rows, flipped;       /* of a product, at least low; whether X is the transpose */
     REAL *X, *XT, *A, *B;        /* (TURNS + 1, R, W), (TURNS, W, R), (TURNS, R, R) twice */
@@ -28,8 +28,8 @@ typedef struct {
 } Read;
 
 static Read read_at(const DecayedState *s, REAL **memory) {
-    Read r = {.d = s->d, .e = s->e, .K = padded(s->d), .V = padded(s->e), .flipped = s->d > s->e};
-    r.low = r.flipped ? r.e : r.d, r.high = r.flipped ? r.d : r.e;
+    Read r = {.K = padded(s->d), .V = padded(s->e), .flipped = s->d > s->e};
+    r.low = r.flipped ? s->e : s->d, r.high = r.flipped ? s->d : s->e;
     r.R = r.flipped ? r.V : r.K, r.W = r.flipped ? r.K : r.V, r.rows = (r.low + 7) / 8 * 8;
     int64_t whole = r.R * r.W, square = r.R * r.R;
     r.X = take(memory, (TURNS + 1) * whole), r.XT = take(memory, TURNS * whole), r.turned = take(memory, whole);
@@ -38,12 +38,6 @@ static Read read_at(const DecayedState *s, REAL **memory) {
     r.E = take(memory, square), r.F = take(memory, square), r.P = take(memory, square);
     r.q = take(memory, r.K), r.dq = take(memory, r.K), r.v = take(memory, r.V), r.o = take(memory, r.V);
     return r;
-}
-
-/* Numbers of scratch memory that a pass needs. */
-int64_t orthogonal_scratch(const DecayedState *s, int64_t backward) {
-    int64_t K = padded(s->d), V = padded(s->e), whole = K * V, square = s->d > s->e ? V * V : K * K;
-    return (2 * TURNS + 4 + (backward ? s->T + 2 : 1)) * whole + (2 * TURNS + 3) * square + 2 * K + 3 * V;
 }
 
 /* X_0 ... X_5 of a state, and what they are made by. */
@@ -113,6 +107,13 @@ static void write_state(const DecayedState *s, const Read *r, int64_t place, con
         for (int64_t w = i * r->V; w < (i + 1) * r->V; w += LANES)
             VECTOR(after + w) = g * VECTOR(before + w) + k * VECTOR(r->v + w - i * r->V);
     }
+}
+
+/* Numbers of scratch memory that a pass needs. */
+int64_t orthogonal_scratch(const DecayedState *s, int64_t backward) {
+    REAL *end = 0;
+    Read r = read_at(s, &end);
+    return (int64_t)(end - (REAL *)0) + (backward ? s->T + 2 : 1) * r.K * r.V + r.V;
 }
 
 void orthogonal_forward(const DecayedState *s, int64_t first, int64_t last, REAL *scratch) {
