@@ -4,17 +4,15 @@
  * block, and the backward pass does a block again, the last one first, so that all it needs stays in cache.
  */
 
-#include "blocks.h"
+#include "sequences.h"
 
 typedef struct {
-    int64_t T, B, H, d, e, writes, gated, shown, width, K;
-    int64_t P_row, P_time, dP_row, dP_time; /* strides */
+    union { HeadSequences shared; struct { HEAD_SEQUENCES }; }; /* p: what is convolved, beta, both gates */
+    int64_t writes, gated, shown;
     double reach, query_scale;
-    REAL *P;                          /* (B, T, width): what is convolved, beta, the gate, the output gate */
-    REAL *before, *kernel, *A, *dt, *scale; /* (B, K - 1, M); (K, M); (H); (H); (e) */
+    REAL *A, *dt, *scale;             /* (H), (H), (e) */
     REAL *S0, *S, *kept;              /* (B, H, d, e); (B, blocks, H, d, e), null where no gradient is needed */
-    REAL *Y;                          /* (B, T, H e) */
-    REAL *dY, *dP, *dbefore, *dkernel, *dA, *ddt, *dscale; /* (B, ...) parts of the parameters', zero at first */
+    REAL *dA, *ddt, *dscale;          /* (units, ...), zero at first */
     REAL *dS;                         /* dL/dS at the start, dL/dS0 at the end */
 } DeltaHeads;
 
@@ -22,19 +20,18 @@ typedef struct {
 
 typedef struct {
     Head h;
-    Convolution convolution;
+    Window w;
     int64_t steps, chunks, M;         /* of a block; channels */
     REAL *x, *slope, *dx, *rows;      /* (steps, M) behind SiLU, its derivative, the gradient; (CHUNK, V) */
     REAL *beta, *gate, *dbeta, *dlog; /* (steps, writes, H), (steps, H) */
     REAL *rate, *log;                 /* (H) exp(A); (steps, H) the logarithms of the gates */
 } Block;
 
-static Block block_of(const DeltaHeads *s, REAL **memory) {
+static Block block_of(const DeltaHeads *s, int64_t backward, REAL **memory) {
     Block b = {.h = {s->d, s->e, padded(s->d), padded(s->e), 1, s->gated, 0}};
     b.steps = steps_of_block(s->writes), b.chunks = chunks_of(b.steps * s->writes);
-    b.M = s->H * ((1 + s->writes) * s->d + s->writes * s->e);
-    b.convolution = (Convolution){s->T, s->B, b.M, s->K, s->P_row, s->P_time, s->dP_row, s->dP_time, s->P, s->before,
-                                  s->kernel, 0, 0, s->dP, s->dbefore, s->dkernel};
+    b.M = s->channels;
+    b.w = window_of(&s->shared, b.steps, backward, memory);
     b.x = take(memory, b.steps * b.M), b.dx = take(memory, b.steps * b.M), b.slope = take(memory, b.steps * b.M);
     b.rows = take(memory, CHUNK * b.h.V);
     b.beta = take(memory, b.steps * s->writes * s->H), b.dbeta = take(memory, b.steps * s->writes * s->H);
@@ -42,9 +39,6 @@ static Block block_of(const DeltaHeads *s, REAL **memory) {
     b.rate = take(memory, s->H), b.log = take(memory, b.steps * s->H);
     return b;
 }
-
-#define ROW_OF(t) (s->P + row * s->P_row + (t) * s->P_time)
-#define D_ROW_OF(t) (s->dP + row * s->dP_row + (t) * s->dP_time)
 
 static inline REAL softplus(REAL x) {
     REAL e = exp_negative(-magnitude(x));
@@ -56,11 +50,11 @@ static void read_rates(const DeltaHeads *s, Block *b) {
 }
 
 /* x, beta and the gate of the steps t ... t + count - 1. */
-static void read_block(const DeltaHeads *s, Block *b, int64_t row, int64_t t, int64_t count) {
+static void read_block(const DeltaHeads *s, Block *b, int64_t t, int64_t count) {
     int64_t n = s->writes * s->H;
     for (int64_t i = 0; i < count; i++) {
-        const REAL *p = ROW_OF(t + i) + b->M;
-        convolve(&b->convolution, t + i, row, b->x + i * b->M, s->dP ? b->slope + i * b->M : 0);
+        const REAL *p = row_of(&b->w, t + i) + b->M;
+        convolve(&b->w.convolution, place_of(&b->w, t + i), 0, b->x + i * b->M, b->w.dp ? b->slope + i * b->M : 0);
         for (int64_t j = 0; j < n; j++) b->beta[i * n + j] = (REAL)s->reach * sigmoid(p[j]);
         for (int64_t head = 0; s->gated && head < s->H; head++) {
             REAL log = -b->rate[head] * softplus(p[n + head] + s->dt[head]);
@@ -105,32 +99,32 @@ static inline REAL normalising(const DeltaHeads *s, REAL squared) {
 }
 
 /* O: what chunk i of a head reads, from step t on. */
-static void write_outputs(const DeltaHeads *s, const Block *b, const Chunk *c, int64_t row, int64_t t, int64_t i,
-                          int64_t head, const REAL *O) {
+static void write_outputs(const DeltaHeads *s, const Block *b, const Chunk *c, int64_t t, int64_t i, int64_t head,
+                          const REAL *O) {
     int64_t e = s->e, V = b->h.V, N = s->H * e;
     REAL squared[CHUNK];
     row_dots(O, O, CHUNK, V, squared);
     for (int64_t q = 0; q < c->reads; q++) {
         int64_t at = t + (i * CHUNK + c->place[q]) / s->writes;
-        const REAL *shown = ROW_OF(at) + s->width - N + head * e, *o = O + q * V;
-        REAL *y = s->Y + (row * s->T + at) * N + head * e, factor = normalising(s, squared[q]);
+        const REAL *shown = row_of(&b->w, at) + s->width - N + head * e, *o = O + q * V;
+        REAL *y = y_of(&b->w, at) + head * e, factor = normalising(s, squared[q]);
         if (s->shown) gated_row(o, s->scale, shown, factor, y, e);
         else scaled_row(o, s->scale, factor, y, e);
     }
 }
 
 /* O becomes dL/dO, and the gradients of the output gate and the scale are written. */
-static void read_gradients(const DeltaHeads *s, const Block *b, const Chunk *c, int64_t row, int64_t t, int64_t i,
-                           int64_t head, REAL *O) {
+static void read_gradients(const DeltaHeads *s, const Block *b, const Chunk *c, int64_t t, int64_t i, int64_t head,
+                           REAL *O) {
     int64_t e = s->e, V = b->h.V, N = s->H * e;
     REAL squared[CHUNK], factor[CHUNK], along[CHUNK];
     row_dots(O, O, CHUNK, V, squared);
     for (int64_t q = 0; q < c->reads; q++) {
         int64_t at = t + (i * CHUNK + c->place[q]) / s->writes, place = s->width - N + head * e;
-        const REAL *dy = s->dY + (row * s->T + at) * N + head * e;
+        const REAL *dy = dy_of(&b->w, at) + head * e;
         factor[q] = normalising(s, squared[q]);
-        outputs_back(O + q * V, s->scale, s->shown ? ROW_OF(at) + place : 0, dy, factor[q],
-                     s->shown ? D_ROW_OF(at) + place : 0, s->dscale + row * e, b->rows + q * V, e);
+        outputs_back(O + q * V, s->scale, s->shown ? row_of(&b->w, at) + place : 0, dy, factor[q],
+                     s->shown ? d_row_of(&b->w, at) + place : 0, s->dscale + b->w.unit * e, b->rows + q * V, e);
     }
     row_dots(O, b->rows, CHUNK, V, along);
     for (int64_t q = 0; q < c->reads; q++) {
@@ -140,29 +134,33 @@ static void read_gradients(const DeltaHeads *s, const Block *b, const Chunk *c, 
 }
 
 void deltaproduct_forward(const DeltaHeads *s, int64_t first, int64_t last, REAL *scratch) {
-    Block b = block_of(s, &scratch);
+    Block b = block_of(s, 0, &scratch);
     Chunk c = chunk_at(&b.h, take(&scratch, chunk_size(&b.h)));
     int64_t K = b.h.K, V = b.h.V, size = s->d * s->e;
     REAL *O = take(&scratch, CHUNK * V), *states = take(&scratch, s->H * K * V);
     memset(b.x, 0, (scratch - b.x) * sizeof(REAL));
     read_rates(s, &b);
-    for (int64_t row = first; row < last; row++) {
+    for (int64_t row = first * s->unit; row < last * s->unit && row < s->B; row++) {
         REAL *kept = s->kept + row * blocks_of(s->T, b.steps) * s->H * size;
+        enter(&b.w, row, 0);
         for (int64_t head = 0; head < s->H; head++)
             widened(s->S0 + (row * s->H + head) * size, s->d, s->e, V, states + head * K * V);
         for (int64_t t = 0; t < s->T; t += b.steps) {
             int64_t count = s->T - t < b.steps ? s->T - t : b.steps;
-            read_block(s, &b, row, t, count);
+            if (t == b.w.start + b.w.count) open_window(&b.w, t);
+            read_block(s, &b, t, count);
             for (int64_t head = 0; head < s->H; head++) {
                 c.S = states + head * K * V;
                 if (s->kept) narrowed(c.S, s->d, s->e, V, kept), kept += size;
                 for (int64_t i = 0; i < chunks_of(count * s->writes); i++) {
                     load_chunk(s, &b, i, head, count, &c);
                     chunk_forward(&b.h, &c, O, 0, c.S, 0);
-                    write_outputs(s, &b, &c, row, t, i, head, O);
+                    write_outputs(s, &b, &c, t, i, head, O);
                 }
             }
+            if (t + count == b.w.start + b.w.count) close_window(&b.w);
         }
+        leave(&b.w, 0);
         for (int64_t head = 0; head < s->H; head++)
             narrowed(states + head * K * V, s->d, s->e, V, s->S + (row * s->H + head) * size);
     }
@@ -189,12 +187,12 @@ static void store_gradients(const DeltaHeads *s, const Block *b, int64_t i, int6
 }
 
 /* The reverse of `read_block`. */
-static void block_back(const DeltaHeads *s, Block *b, int64_t row, int64_t t, int64_t count) {
+static void block_back(const DeltaHeads *s, Block *b, int64_t t, int64_t count) {
     int64_t n = s->writes * s->H;
-    convolve_block_back(&b->convolution, t, count, row, b->dx, b->slope, b->M);
+    convolve_block_back(&b->w.convolution, place_of(&b->w, t), count, 0, b->dx, b->slope, b->M);
     for (int64_t i = count - 1; i >= 0; i--) {
-        const REAL *p = ROW_OF(t + i) + b->M;
-        REAL *dp = D_ROW_OF(t + i) + b->M;
+        const REAL *p = row_of(&b->w, t + i) + b->M;
+        REAL *dp = d_row_of(&b->w, t + i) + b->M;
         for (int64_t j = 0; j < n; j++) {
             REAL y = sigmoid(p[j]);
             dp[j] = (REAL)s->reach * y * (1 - y) * b->dbeta[i * n + j];
@@ -202,14 +200,14 @@ static void block_back(const DeltaHeads *s, Block *b, int64_t row, int64_t t, in
         for (int64_t head = 0; s->gated && head < s->H; head++) {
             REAL dlog = b->dlog[i * s->H + head], da = -dlog * b->rate[head] * sigmoid(p[n + head] + s->dt[head]);
             dp[n + head] = da;
-            s->ddt[row * s->H + head] += da;
-            s->dA[row * s->H + head] += dlog * b->log[i * s->H + head];
+            s->ddt[b->w.unit * s->H + head] += da;
+            s->dA[b->w.unit * s->H + head] += dlog * b->log[i * s->H + head];
         }
     }
 }
 
 void deltaproduct_backward(const DeltaHeads *s, int64_t first, int64_t last, REAL *scratch) {
-    Block b = block_of(s, &scratch);
+    Block b = block_of(s, 1, &scratch);
     ChunkBack back = chunk_back_at(&b.h, take(&scratch, chunk_back_size(&b.h)));
     int64_t K = b.h.K, V = b.h.V, H = s->H, size = s->d * s->e, own = chunk_size(&b.h);
     REAL *chunks = take(&scratch, b.chunks * H * own), *N = take(&scratch, b.chunks * H * STACK * V);
@@ -218,14 +216,16 @@ void deltaproduct_backward(const DeltaHeads *s, int64_t first, int64_t last, REA
     read_rates(s, &b);
     Chunk *found = (Chunk *)(void *)scratch;
     for (int64_t i = 0; i < b.chunks * H; i++) found[i] = chunk_at(&b.h, chunks + i * own);
-    for (int64_t row = first; row < last; row++) {
+    for (int64_t row = first * s->unit; row < last * s->unit && row < s->B; row++) {
         int64_t blocks = blocks_of(s->T, b.steps);
+        enter(&b.w, row, 1);
         for (int64_t head = 0; head < H; head++)
             widened(s->dS + (row * H + head) * size, s->d, s->e, V, G + head * K * V);
         for (int64_t block = blocks - 1; block >= 0; block--) {
             int64_t t = block * b.steps, count = s->T - t < b.steps ? s->T - t : b.steps;
             int64_t chunked = chunks_of(count * s->writes);
-            read_block(s, &b, row, t, count);
+            if (t < b.w.start || b.w.count == 0) open_window(&b.w, t / b.w.steps * b.w.steps);
+            read_block(s, &b, t, count);
             for (int64_t head = 0; head < H; head++) {
                 Chunk *c = found + head * b.chunks;
                 widened(s->kept + ((row * blocks + block) * H + head) * size, s->d, s->e, V, c->S);
@@ -233,8 +233,8 @@ void deltaproduct_backward(const DeltaHeads *s, int64_t first, int64_t last, REA
                     REAL *O = N + (head * b.chunks + i) * STACK * V + CHUNK * V;
                     load_chunk(s, &b, i, head, count, c + i);
                     chunk_forward(&b.h, c + i, O, 0, i + 1 < chunked ? c[i + 1].S : 0, 0);
-                    if (s->Y) write_outputs(s, &b, c + i, row, t, i, head, O);
-                    read_gradients(s, &b, c + i, row, t, i, head, O);
+                    if (s->O) write_outputs(s, &b, c + i, t, i, head, O);
+                    read_gradients(s, &b, c + i, t, i, head, O);
                 }
                 back.G = G + head * K * V;
                 for (int64_t i = chunked - 1; i >= 0; i--) {
@@ -243,8 +243,10 @@ void deltaproduct_backward(const DeltaHeads *s, int64_t first, int64_t last, REA
                     store_gradients(s, &b, i, head, count, c + i, &back);
                 }
             }
-            block_back(s, &b, row, t, count);
+            block_back(s, &b, t, count);
+            if (t == b.w.start) close_window_back(&b.w);
         }
+        leave(&b.w, 1);
         for (int64_t head = 0; head < H; head++)
             narrowed(G + head * K * V, s->d, s->e, V, s->dS + (row * H + head) * size);
     }
@@ -253,7 +255,7 @@ void deltaproduct_backward(const DeltaHeads *s, int64_t first, int64_t last, REA
 /* Numbers of scratch memory that a pass needs. */
 int64_t deltaproduct_scratch(const DeltaHeads *s, int64_t backward) {
     REAL *end = 0;
-    Block b = block_of(s, &end);
+    Block b = block_of(s, backward, &end);
     int64_t K = b.h.K, V = b.h.V, own = (int64_t)(end - (REAL *)0) + s->H * K * V + 4 * LANES;
     if (!backward) return own + chunk_size(&b.h) + CHUNK * V;
     int64_t chunks = b.chunks * s->H, structs = chunks * (int64_t)(sizeof(Chunk) / sizeof(REAL) + 1);

@@ -1,7 +1,7 @@
 """DeltaNet, Gated DeltaNet and DeltaProduct in C, from the projection of the input to what the heads read;
 `cells/deltaproduct.py` and `cells/gated_outer.py` have the equations.
 
-Sequences are done in blocks of 64 writes, of which the states before each are kept; the backward pass does a block
+HeadSequences are done in blocks of 64 writes, of which the states before each are kept; the backward pass does a block
 again, and keeps nothing else. Within it, chunks of 16 writes are products of matrices: `fused/matrix_state.py`. Let L
 be the keys above the queries, Y = diag(beta) U, M = (L K^T) * D where a write reads only what is before it, and N the
 gradient of what rows of L read: dO for a query, and -Z for a key, which has read what is not written. Then
@@ -21,22 +21,18 @@ from orthobench.cells import deltaproduct
 from orthobench.cells.base import State
 from orthobench.cells.gated_outer import GatedOuter
 from orthobench.scan.native import matrix_memory
-from orthobench.scan.native.library import Struct, long, pointer
+from orthobench.scan.native.library import long, pointer
 
-NUMBERS = ("T", "B", "H", "d", "e", "writes", "gated", "shown", "width", "K", "P_row", "P_time", "dP_row", "dP_time")
-GIVEN = ("P", "before", "kernel", "A", "dt", "scale", "S0", "S", "kept", "Y")
-MADE = ("dY", "dP", "dbefore", "dkernel", "dA", "ddt", "dscale", "dS")
+OWN = ("A", "dt", "scale", "S0", "S", "kept", "dA", "ddt", "dscale", "dS")
 
 
-class DeltaHeads(Struct):
-    """The struct of the same name in deltaproduct.c."""
+class DeltaHeads(matrix_memory.HeadSequences):
+    """The struct of the same name in deltaproduct.c, but for the fields of all cells."""
 
-    apart = frozenset(("P", "dP"))
     _fields_ = (
-        *((name, long) for name in NUMBERS),
-        ("reach", c_double),
-        ("query_scale", c_double),
-        *((name, pointer) for name in (*GIVEN, *MADE)),
+        *((name, long) for name in ("writes", "gated", "shown")),
+        *((name, c_double) for name in ("reach", "query_scale")),
+        *((name, pointer) for name in OWN),
     )
 
 
@@ -61,11 +57,10 @@ def gated_deltanet(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
 def _run(cell: Any, x: Tensor, state: State, own: Any, writes: int, channels: int, **more: Any) -> tuple[Tensor, State]:
     H, d, e = cell.state_shapes()[0]
     settings = {"H": H, "d": d, "e": e, "writes": writes, "reach": cell.reach, **more}
-    settings |= {"shown": cell.output_gate != "none", "K": cell.convolution or 0}
+    settings |= {"shown": cell.output_gate != "none", "K": cell.convolution or 0, "channels": channels}
     shapes = {"kernel": (settings["K"], channels), "A": (H,), "dt": (H,), "scale": (e,)}
     gate = (cell.A, cell.dt) if settings["gated"] else (None, None)
     parameters = (cell.kernel if settings["K"] else None, *gate, cell.scale)
-    memory = matrix_memory.MatrixMemory(
-        "deltaproduct", DeltaHeads, settings, channels, H * e, H * d * e, writes, ("S",), shapes
-    )
+    states = ("S", *(("P",) if settings["K"] else ()))
+    memory = matrix_memory.MatrixMemory("deltaproduct", DeltaHeads, settings, H * d * e, writes, states, shapes)
     return matrix_memory.run(cell, x, state, memory, own, parameters, cell.O)

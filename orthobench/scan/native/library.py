@@ -32,10 +32,12 @@ class Struct(ctypes.Structure):
         real: pointers to real numbers, also where the states are complex.
         apart: pointers to tensors (T, B, ...) whose rows may be anywhere, with their strides in `NAME_time` and
             `NAME_row`; all others are contiguous.
+        unit: sequences in each of the rows that are shared out, a field where they may be several.
     """
 
     real: ClassVar[frozenset[str]] = frozenset()
     apart: ClassVar[frozenset[str]] = frozenset()
+    unit = 1
 
     def run(self, loop: str, rows: int, like: Tensor, scratch: int = 0, **tensors: Tensor | None) -> None:
         """Call a loop for all rows, shared out over threads.
@@ -63,7 +65,7 @@ class Struct(ctypes.Structure):
             room = [like.new_empty(scratch, dtype=dtype)] if scratch else []
             compiled(self, first, last, *(tensor.data_ptr() for tensor in room))
 
-        share_out(share, rows, lib)
+        share_out(share, rows, lib, -(-SMALLEST_SHARE // self.unit))
 
     def scratch(self, loops: str, way: str, dtype: torch.dtype) -> int:
         """Numbers of scratch memory that the loop `LOOPS_WAY` needs, as far as the fields of numbers tell."""
@@ -260,12 +262,12 @@ def add_outer(D: Tensor, H: Tensor, out: Tensor) -> None:
     share_out(share, M, lib)
 
 
-def share_out(work: Callable[[int, int], None], rows: int, lib: ctypes.CDLL) -> None:
+def share_out(work: Callable[[int, int], None], rows: int, lib: ctypes.CDLL, smallest: int = SMALLEST_SHARE) -> None:
     """Call `work(first, last)` for parts of the rows, on as many threads as torch uses, this one included.
 
-    Denormal numbers count as zero while `work` runs.
+    A thread gets `smallest` rows at least. Denormal numbers count as zero while `work` runs.
     """
-    threads = max(min(torch.get_num_threads(), rows // SMALLEST_SHARE), 1)
+    threads = max(min(torch.get_num_threads(), rows // smallest), 1)
     edges = [rows * i // threads for i in range(threads + 1)]
 
     def flushed(first: int, last: int) -> None:

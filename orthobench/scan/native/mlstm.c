@@ -4,17 +4,15 @@
  * before a block is C, n and m.
  */
 
-#include "blocks.h"
+#include "sequences.h"
 
 typedef struct {
-    int64_t T, B, H, d, e, width, K, inside; /* inside: gates read q, k and v */
-    int64_t P_row, P_time, dP_row, dP_time;
-    REAL *P;                        /* (B, T, width): q, k, v, the output gate, and the gates i and f if they read x */
-    REAL *before, *kernel, *G, *bias, *scale; /* G (2 H, 2 H d + H e), bias (2 H), scale (H e) */
+    union { HeadSequences shared; struct { HEAD_SEQUENCES }; }; /* p: q, k, v, the output gate, i and f if of x */
+    int64_t inside;                 /* gates read q, k and v */
+    REAL *G, *biases, *scale;       /* G (2 H, 2 H d + H e), its biases (2 H), scale (H e) */
     REAL *C0, *n0, *m0, *C, *n, *m; /* (B, H, d, e), (B, H, d), (B, H) */
     REAL *kept;                     /* (B, blocks, H, d e + d + 1), or null */
-    REAL *Y, *dY, *dP, *dbefore, *dkernel, *dG, *dbias, *dscale; /* (B, ...) parts of the parameters', zero at first */
-    REAL *dsum;                     /* (B, width) the sums of dP over steps, of the gates alone; zero at first, or null */
+    REAL *dG, *dbiases, *dscale;    /* (units, ...), zero at first */
     REAL *dC, *dn, *dm;             /* of the states behind all steps at the start, before them at the end */
 } MemoryHeads;
 
@@ -23,7 +21,7 @@ typedef struct {
 
 typedef struct {
     Head h;
-    Convolution convolution;
+    Window w;
     int64_t X, J, inputs;  /* widths of rows: of inputs, which q, k and v are, and of the gates' */
     REAL *x, *slope, *dx;  /* (STEPS, X) */
     REAL *z, *dz;          /* (STEPS, J) what i and f are computed from */
@@ -32,13 +30,14 @@ typedef struct {
     REAL *dbeta, *dlog, *dm;
     REAL *rows, *normal, *ones, *shown, *r; /* (CHUNK, V), but (2, V), (CHUNK) */
     REAL *scale, *dscale;  /* (H, V) */
+    REAL *states, *sums;   /* (H, K, V) and (H, K): C and n, or their gradients */
+    REAL *N, *dr;          /* of a head's chunks, (chunks, STACK, V), (chunks, CHUNK) */
 } Block;
 
-static Block block_of(const MemoryHeads *s, REAL **memory) {
-    int64_t H = s->H, n = 2 * H * s->d + H * s->e, M = 2 * H * s->d;
+static Block block_of(const MemoryHeads *s, int64_t backward, REAL **memory) {
+    int64_t H = s->H, n = 2 * H * s->d + H * s->e;
     Block b = {.h = {s->d, s->e, padded(s->d), padded(s->e), 0, 1, 1}, .X = padded(n), .J = padded(2 * H), .inputs = n};
-    b.convolution = (Convolution){s->T, s->B, M, s->K, s->P_row, s->P_time, s->dP_row, s->dP_time, s->P, s->before,
-                                  s->kernel, 0, 0, s->dP, s->dbefore, s->dkernel};
+    b.w = window_of(&s->shared, STEPS, backward, memory);
     b.x = take(memory, STEPS * b.X), b.slope = take(memory, STEPS * b.X), b.dx = take(memory, STEPS * b.X);
     b.z = take(memory, STEPS * b.J), b.dz = take(memory, STEPS * b.J);
     b.G = take(memory, b.J * b.X), b.GT = take(memory, b.J * b.X), b.dG = take(memory, b.J * b.X);
@@ -47,6 +46,8 @@ static Block block_of(const MemoryHeads *s, REAL **memory) {
     b.rows = take(memory, CHUNK * b.h.V), b.normal = take(memory, CHUNK * b.h.V), b.r = take(memory, CHUNK);
     b.ones = take(memory, CHUNK * b.h.V), b.shown = take(memory, 2 * b.h.V);
     b.scale = take(memory, H * b.h.V), b.dscale = take(memory, H * b.h.V);
+    b.states = take(memory, H * b.h.K * b.h.V), b.sums = take(memory, H * b.h.K);
+    if (backward) b.N = take(memory, chunks_of(STEPS) * STACK * b.h.V), b.dr = take(memory, STEPS);
     return b;
 }
 
@@ -59,9 +60,6 @@ static void load_parameters(const MemoryHeads *s, Block *b) {
             b->G[g * b->X + j] = b->GT[j * b->J + g] = s->G[g * b->inputs + j];
 }
 
-#define ROW_OF(t) (s->P + row * s->P_row + (t) * s->P_time)
-#define D_ROW_OF(t) (s->dP + row * s->dP_row + (t) * s->dP_time)
-
 static inline REAL exponential(REAL x) { return sizeof(REAL) == 8 ? (REAL)exp((double)x) : (REAL)expf((float)x); }
 
 static inline REAL log_sigmoid(REAL x) {
@@ -70,13 +68,13 @@ static inline REAL log_sigmoid(REAL x) {
 }
 
 /* x, z, m and the gates of the steps t ... t + count - 1. */
-static void read_block(const MemoryHeads *s, Block *b, int64_t row, int64_t t, int64_t count) {
-    int64_t H = s->H, M = b->convolution.M, N = H * s->e;
+static void read_block(const MemoryHeads *s, Block *b, int64_t t, int64_t count) {
+    int64_t H = s->H, M = s->channels, N = H * s->e;
     REAL scale = 1 / square_root((REAL)s->d);
     for (int64_t i = 0; i < count; i++) {
-        const REAL *p = ROW_OF(t + i);
+        const REAL *p = row_of(&b->w, t + i);
         REAL *x = b->x + i * b->X;
-        if (s->K) convolve(&b->convolution, t + i, row, x, s->dP ? b->slope + i * b->X : 0);
+        if (s->K) convolve(&b->w.convolution, place_of(&b->w, t + i), 0, x, b->w.dp ? b->slope + i * b->X : 0);
         else memcpy(x, p, M * sizeof(REAL));
         memcpy(x + M, p + M, N * sizeof(REAL));
         if (!s->inside) memcpy(b->z + i * b->J, p + M + 2 * N, 2 * H * sizeof(REAL));
@@ -85,7 +83,7 @@ static void read_block(const MemoryHeads *s, Block *b, int64_t row, int64_t t, i
     for (int64_t i = 0; i < count; i++)
         for (int64_t head = 0; head < H; head++) {
             REAL *z = b->z + i * b->J + head, before = b->m[i * H + head];
-            if (s->inside) z[0] += s->bias[head], z[H] += s->bias[H + head];
+            if (s->inside) z[0] += s->biases[head], z[H] += s->biases[H + head];
             REAL kept = log_sigmoid(z[H]) + before, m = kept > z[0] || kept != kept ? kept : z[0];
             b->m[(i + 1) * H + head] = m;
             b->beta[i * H + head] = scale * exp_negative(z[0] - m);
@@ -139,32 +137,32 @@ static void normalise(const MemoryHeads *s, Block *b, const Chunk *c, int64_t i,
     }
 }
 
-static void write_outputs(const MemoryHeads *s, Block *b, const Chunk *c, int64_t row, int64_t t, int64_t i, int64_t head,
+static void write_outputs(const MemoryHeads *s, Block *b, const Chunk *c, int64_t t, int64_t i, int64_t head,
                           const REAL *O) {
-    int64_t e = s->e, V = b->h.V, N = s->H * e, M = b->convolution.M;
+    int64_t e = s->e, V = b->h.V, place = s->channels + s->H * e + head * e;
     Reading f;
     normalise(s, b, c, i, head, O, &f);
     for (int64_t q = 0; q < c->reads; q++) {
         int64_t at = t + i * CHUNK + q;
         REAL *y = b->rows;
-        copied(ROW_OF(at) + M + N + head * e, e, y);
+        copied(row_of(&b->w, at) + place, e, y);
         for (int64_t w = 0; w < V; w += LANES)
             VECTOR(y + w) = sigmoids(VECTOR(y + w)) * VECTOR(b->normal + q * V + w) * VECTOR(b->scale + head * V + w);
-        copied(y, e, s->Y + (row * s->T + at) * N + head * e);
+        copied(y, e, y_of(&b->w, at) + head * e);
     }
 }
 
 /* O becomes dL/dO; the gradients of the output gate, the scale, r and m are written or added. */
-static void read_gradients(const MemoryHeads *s, Block *b, const Chunk *c, int64_t row, int64_t t, int64_t i, int64_t head,
+static void read_gradients(const MemoryHeads *s, Block *b, const Chunk *c, int64_t t, int64_t i, int64_t head,
                            REAL *O, REAL *dr) {
-    int64_t e = s->e, V = b->h.V, N = s->H * e, place = b->convolution.M + N + head * e;
+    int64_t e = s->e, V = b->h.V, place = s->channels + s->H * e + head * e;
     REAL sums[CHUNK], along[CHUNK], dfactor[CHUNK], *shown = b->shown, *dy = shown + V;
     Reading f;
     normalise(s, b, c, i, head, O, &f);
     for (int64_t q = 0; q < c->reads; q++) {
         int64_t at = t + i * CHUNK + q;
-        copied(ROW_OF(at) + place, e, shown);
-        copied(s->dY + (row * s->T + at) * N + head * e, e, dy);
+        copied(row_of(&b->w, at) + place, e, shown);
+        copied(dy_of(&b->w, at) + head * e, e, dy);
         for (int64_t w = 0; w < V; w += LANES) {
             vector open = sigmoids(VECTOR(shown + w)), normal = VECTOR(b->normal + q * V + w);
             vector given = VECTOR(dy + w) * open, scale = VECTOR(b->scale + head * V + w);
@@ -172,7 +170,7 @@ static void read_gradients(const MemoryHeads *s, Block *b, const Chunk *c, int64
             VECTOR(shown + w) = given * (1 - open) * normal * scale;
             VECTOR(b->rows + q * V + w) = given * scale;
         }
-        copied(shown, e, D_ROW_OF(at) + place);
+        copied(shown, e, d_row_of(&b->w, at) + place);
     }
     row_dots(b->rows, b->ones, CHUNK, V, sums);
     row_dots(b->rows, b->normal, CHUNK, V, along);
@@ -191,7 +189,8 @@ static void read_gradients(const MemoryHeads *s, Block *b, const Chunk *c, int64
     }
 }
 
-static void store_gradients(const MemoryHeads *s, const Block *b, int64_t i, int64_t head, int64_t count, const ChunkBack *back) {
+static void store_gradients(const MemoryHeads *s, const Block *b, int64_t i, int64_t head, int64_t count,
+                            const ChunkBack *back) {
     const Head *h = &b->h;
     for (int64_t r = 0, step = i * CHUNK; r < CHUNK && step < count; r++, step++) {
         REAL *dx = b->dx + step * b->X;
@@ -204,8 +203,8 @@ static void store_gradients(const MemoryHeads *s, const Block *b, int64_t i, int
 }
 
 /* The reverse of `read_block`; dm behind the block was added to what m's readers gave. */
-static void block_back(const MemoryHeads *s, Block *b, int64_t row, int64_t t, int64_t count) {
-    int64_t H = s->H, M = b->convolution.M, N = H * s->e, whole = (count + PADDING - 1) / PADDING * PADDING;
+static void block_back(const MemoryHeads *s, Block *b, int64_t t, int64_t count) {
+    int64_t H = s->H, M = s->channels, N = H * s->e, whole = (count + PADDING - 1) / PADDING * PADDING;
     memset(b->dz + count * b->J, 0, (whole - count) * b->J * sizeof(REAL));
     for (int64_t i = count - 1; i >= 0; i--)
         for (int64_t head = 0; head < H; head++) {
@@ -224,37 +223,48 @@ static void block_back(const MemoryHeads *s, Block *b, int64_t row, int64_t t, i
         add_product(b->dz, b->J, whole, 2 * H, b->G, b->X, b->dx);
         add_turned(b->dz, b->J, b->J, count, b->x, b->X, b->dG);
     }
-    if (s->K) convolve_block_back(&b->convolution, t, count, row, b->dx, b->slope, b->X);
+    if (s->K) convolve_block_back(&b->w.convolution, place_of(&b->w, t), count, 0, b->dx, b->slope, b->X);
     for (int64_t i = count - 1; i >= 0; i--) {
         const REAL *dx = b->dx + i * b->X, *dz = b->dz + i * b->J;
-        REAL *dp = D_ROW_OF(t + i);
+        REAL *dp = d_row_of(&b->w, t + i);
         if (!s->K) memcpy(dp, dx, M * sizeof(REAL));
         memcpy(dp + M, dx + M, N * sizeof(REAL));
-        if (s->inside) for (int64_t j = 0; j < 2 * H; j++) s->dbias[row * 2 * H + j] += dz[j];
+        if (s->inside) for (int64_t j = 0; j < 2 * H; j++) s->dbiases[b->w.unit * 2 * H + j] += dz[j];
         else memcpy(dp + M + 2 * N, dz, 2 * H * sizeof(REAL));
-        if (s->dsum) for (int64_t j = M + N; j < s->width; j++) s->dsum[row * s->width + j] += dp[j];
     }
 }
 
+/* A unit's sums are written, and begin anew. */
+static void write_sums(const MemoryHeads *s, Block *b) {
+    int64_t H = s->H, V = b->h.V, rows = 2 * H;
+    for (int64_t head = 0; head < H; head++)
+        copied(b->dscale + head * V, s->e, s->dscale + (b->w.unit * H + head) * s->e);
+    for (int64_t g = 0; s->inside && g < rows; g++)
+        copied(b->dG + g * b->X, b->inputs, s->dG + (b->w.unit * rows + g) * b->inputs);
+    memset(b->dG, 0, b->J * b->X * sizeof(REAL)), memset(b->dscale, 0, H * V * sizeof(REAL));
+}
+
 void mlstm_forward(const MemoryHeads *s, int64_t first, int64_t last, REAL *scratch) {
-    Block b = block_of(s, &scratch);
+    Block b = block_of(s, 0, &scratch);
     Chunk c = chunk_at(&b.h, take(&scratch, chunk_size(&b.h)));
     int64_t K = b.h.K, V = b.h.V, H = s->H, d = s->d, size = d * s->e;
-    REAL *O = take(&scratch, CHUNK * V), *states = take(&scratch, H * K * V), *sums = take(&scratch, H * K);
+    REAL *O = take(&scratch, CHUNK * V);
     memset(b.x, 0, (scratch - b.x) * sizeof(REAL));
     load_parameters(s, &b);
-    for (int64_t row = first; row < last; row++) {
-        REAL *kept = s->kept + row * blocks_of(s->T, STEPS) * H * (size + d + 1), *m = b.m;
+    for (int64_t row = first * s->unit; row < last * s->unit && row < s->B; row++) {
+        REAL *kept = s->kept + row * blocks_of(s->T, STEPS) * H * (size + d + 1);
+        enter(&b.w, row, 0);
         for (int64_t head = 0; head < H; head++) {
-            widened(s->C0 + (row * H + head) * size, d, s->e, V, states + head * K * V);
-            copied(s->n0 + (row * H + head) * d, d, sums + head * K);
+            widened(s->C0 + (row * H + head) * size, d, s->e, V, b.states + head * K * V);
+            copied(s->n0 + (row * H + head) * d, d, b.sums + head * K);
         }
         memcpy(b.m, s->m0 + row * H, H * sizeof(REAL));
         for (int64_t t = 0; t < s->T; t += STEPS) {
             int64_t count = s->T - t < STEPS ? s->T - t : STEPS;
-            read_block(s, &b, row, t, count);
+            if (t == b.w.start + b.w.count) open_window(&b.w, t);
+            read_block(s, &b, t, count);
             for (int64_t head = 0; head < H; head++) {
-                c.S = states + head * K * V, c.z = sums + head * K;
+                c.S = b.states + head * K * V, c.z = b.sums + head * K;
                 if (s->kept) {
                     narrowed(c.S, d, s->e, V, kept);
                     copied(c.z, d, kept + size);
@@ -264,80 +274,87 @@ void mlstm_forward(const MemoryHeads *s, int64_t first, int64_t last, REAL *scra
                 for (int64_t i = 0; i < chunks_of(count); i++) {
                     load_chunk(s, &b, i, head, count, &c);
                     chunk_forward(&b.h, &c, O, b.r, c.S, c.z);
-                    write_outputs(s, &b, &c, row, t, i, head, O);
+                    write_outputs(s, &b, &c, t, i, head, O);
                 }
             }
             memcpy(b.m, b.m + count * H, H * sizeof(REAL));
+            if (t + count == b.w.start + b.w.count) close_window(&b.w);
         }
+        leave(&b.w, 0);
         for (int64_t head = 0; head < H; head++) {
-            narrowed(states + head * K * V, d, s->e, V, s->C + (row * H + head) * size);
-            copied(sums + head * K, d, s->n + (row * H + head) * d);
+            narrowed(b.states + head * K * V, d, s->e, V, s->C + (row * H + head) * size);
+            copied(b.sums + head * K, d, s->n + (row * H + head) * d);
         }
-        memcpy(s->m + row * H, m, H * sizeof(REAL));
+        memcpy(s->m + row * H, b.m, H * sizeof(REAL));
     }
 }
 
+/* A block of a sequence, the last one first. */
+static void block_at(const MemoryHeads *s, Block *b, Chunk *c, ChunkBack *back, int64_t t) {
+    int64_t K = b->h.K, V = b->h.V, H = s->H, d = s->d, size = d * s->e;
+    int64_t count = s->T - t < STEPS ? s->T - t : STEPS, chunked = chunks_of(count);
+    const REAL *kept = s->kept + (b->w.row * blocks_of(s->T, STEPS) + t / STEPS) * H * (size + d + 1);
+    for (int64_t head = 0; head < H; head++) b->m[head] = kept[head * (size + d + 1) + size + d];
+    memmove(b->dm + count * H, b->dm, H * sizeof(REAL));
+    memset(b->dm, 0, count * H * sizeof(REAL));
+    read_block(s, b, t, count);
+    for (int64_t head = 0; head < H; head++, kept += size + d + 1) {
+        widened(kept, d, s->e, V, c->S);
+        copied(kept + size, d, c->z);
+        for (int64_t i = 0; i < chunked; i++) {
+            REAL *O = b->N + i * STACK * V + CHUNK * V;
+            int more = i + 1 < chunked;
+            load_chunk(s, b, i, head, count, c + i);
+            chunk_forward(&b->h, c + i, O, b->r, more ? c[i + 1].S : 0, more ? c[i + 1].z : 0);
+            read_gradients(s, b, c + i, t, i, head, O, b->dr + i * CHUNK);
+        }
+        back->G = b->states + head * K * V, back->dz = b->sums + head * K;
+        for (int64_t i = chunked - 1; i >= 0; i--) {
+            back->N = b->N + i * STACK * V, back->dO = back->N + CHUNK * V, back->dr = b->dr + i * CHUNK;
+            chunk_backward(&b->h, c + i, back);
+            store_gradients(s, b, i, head, count, back);
+        }
+    }
+    block_back(s, b, t, count);
+}
+
 void mlstm_backward(const MemoryHeads *s, int64_t first, int64_t last, REAL *scratch) {
-    Block b = block_of(s, &scratch);
+    Block b = block_of(s, 1, &scratch);
     ChunkBack back = chunk_back_at(&b.h, take(&scratch, chunk_back_size(&b.h)));
     int64_t K = b.h.K, V = b.h.V, H = s->H, d = s->d, size = d * s->e, own = chunk_size(&b.h), most = chunks_of(STEPS);
-    REAL *chunks = take(&scratch, most * own), *N = take(&scratch, most * STACK * V), *dr = take(&scratch, STEPS);
-    REAL *G = take(&scratch, H * K * V), *dz = take(&scratch, H * K);
+    REAL *chunks = take(&scratch, most * own);
     memset(b.x, 0, (scratch - b.x) * sizeof(REAL));
     load_parameters(s, &b);
     Chunk c[BLOCK / CHUNK];
     for (int64_t i = 0; i < most; i++) c[i] = chunk_at(&b.h, chunks + i * own);
-    for (int64_t row = first; row < last; row++) {
-        int64_t blocks = blocks_of(s->T, STEPS);
-        memset(b.dG, 0, b.J * b.X * sizeof(REAL)), memset(b.dscale, 0, H * V * sizeof(REAL));
+    for (int64_t row = first * s->unit; row < last * s->unit && row < s->B; row++) {
+        enter(&b.w, row, 1);
         memcpy(b.dm, s->dm + row * H, H * sizeof(REAL));
         for (int64_t head = 0; head < H; head++) {
-            widened(s->dC + (row * H + head) * size, d, s->e, V, G + head * K * V);
-            copied(s->dn + (row * H + head) * d, d, dz + head * K);
+            widened(s->dC + (row * H + head) * size, d, s->e, V, b.states + head * K * V);
+            copied(s->dn + (row * H + head) * d, d, b.sums + head * K);
         }
-        for (int64_t block = blocks - 1; block >= 0; block--) {
-            int64_t t = block * STEPS, count = s->T - t < STEPS ? s->T - t : STEPS, chunked = chunks_of(count);
-            const REAL *kept = s->kept + (row * blocks + block) * H * (size + d + 1);
-            for (int64_t head = 0; head < H; head++) b.m[head] = kept[head * (size + d + 1) + size + d];
-            memmove(b.dm + count * H, b.dm, H * sizeof(REAL));
-            memset(b.dm, 0, count * H * sizeof(REAL));
-            read_block(s, &b, row, t, count);
-            for (int64_t head = 0; head < H; head++, kept += size + d + 1) {
-                widened(kept, d, s->e, V, c->S);
-                copied(kept + size, d, c->z);
-                for (int64_t i = 0; i < chunked; i++) {
-                    REAL *O = N + i * STACK * V + CHUNK * V;
-                    int more = i + 1 < chunked;
-                    load_chunk(s, &b, i, head, count, c + i);
-                    chunk_forward(&b.h, c + i, O, b.r, more ? c[i + 1].S : 0, more ? c[i + 1].z : 0);
-                    read_gradients(s, &b, c + i, row, t, i, head, O, dr + i * CHUNK);
-                }
-                back.G = G + head * K * V, back.dz = dz + head * K;
-                for (int64_t i = chunked - 1; i >= 0; i--) {
-                    back.N = N + i * STACK * V, back.dO = back.N + CHUNK * V, back.dr = dr + i * CHUNK;
-                    chunk_backward(&b.h, c + i, &back);
-                    store_gradients(s, &b, i, head, count, &back);
-                }
-            }
-            block_back(s, &b, row, t, count);
+        for (int64_t block = blocks_of(s->T, STEPS) - 1; block >= 0; block--) {
+            int64_t t = block * STEPS;
+            if (t < b.w.start || b.w.count == 0) open_window(&b.w, t / b.w.steps * b.w.steps);
+            block_at(s, &b, c, &back, t);
+            if (t == b.w.start) close_window_back(&b.w);
         }
+        leave(&b.w, 1);
         memcpy(s->dm + row * H, b.dm, H * sizeof(REAL));
         for (int64_t head = 0; head < H; head++) {
-            narrowed(G + head * K * V, d, s->e, V, s->dC + (row * H + head) * size);
-            copied(dz + head * K, d, s->dn + (row * H + head) * d);
-            copied(b.dscale + head * V, s->e, s->dscale + (row * H + head) * s->e);
+            narrowed(b.states + head * K * V, d, s->e, V, s->dC + (row * H + head) * size);
+            copied(b.sums + head * K, d, s->dn + (row * H + head) * d);
         }
-        for (int64_t g = 0; s->inside && g < 2 * H; g++)
-            copied(b.dG + g * b.X, b.inputs, s->dG + (row * 2 * H + g) * b.inputs);
+        if ((row + 1) % s->unit == 0 || row + 1 == s->B) write_sums(s, &b);
     }
 }
 
 /* Numbers of scratch memory that a pass needs. */
 int64_t mlstm_scratch(const MemoryHeads *s, int64_t backward) {
     REAL *end = 0;
-    Block b = block_of(s, &end);
-    int64_t K = b.h.K, V = b.h.V, most = chunks_of(STEPS);
-    int64_t own = (int64_t)(end - (REAL *)0) + s->H * K * (V + 1) + STEPS + 6 * LANES;
-    if (!backward) return own + chunk_size(&b.h) + CHUNK * V;
-    return own + chunk_back_size(&b.h) + most * (chunk_size(&b.h) + STACK * V);
+    Block b = block_of(s, backward, &end);
+    int64_t own = (int64_t)(end - (REAL *)0) + 2 * LANES;
+    if (!backward) return own + chunk_size(&b.h) + CHUNK * b.h.V;
+    return own + chunk_back_size(&b.h) + chunks_of(STEPS) * chunk_size(&b.h);
 }

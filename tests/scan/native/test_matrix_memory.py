@@ -45,11 +45,18 @@ def test_more_writes_than_a_block_has() -> None:
 
 
 @every_cell
-def test_borders_of_groups(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(matrix_memory, "UNIT", 8)
+def test_borders_of_units(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matrix_memory, "STEPS", 8)
     cls, options = CELLS[name]
     cell = make(cls, **options)
     assert_equal(cell, draw(9, 5, 3), start(cell, 9))
+
+
+@every_cell
+def test_windows_of_several_blocks(name: str) -> None:
+    cls, options = CELLS[name]
+    cell = make(cls, input_size=150, **options)
+    assert_equal(cell, draw(2, 200, 150), start(cell, 2))
 
 
 @every_cell
@@ -114,8 +121,8 @@ def test_a_projection_of_another_width_is_refused(name: str, wide: bool) -> None
 @pytest.mark.parametrize(
     ("name", "parameter"),
     [
-        *product(("gated", "gated deltanet"), ("kernel", "A", "dt", "scale")),
-        *product(("mlstm",), ("kernel", "G", "scale", "b.f")),
+        *product(("gated", "gated deltanet"), ("kernel", "A", "dt", "scale", "O")),
+        *product(("mlstm",), ("kernel", "G", "scale", "b.f", "b.o")),
     ],
 )
 def test_a_parameter_of_another_shape_is_refused(name: str, parameter: str) -> None:
@@ -129,6 +136,14 @@ def test_a_parameter_of_another_shape_is_refused(name: str, parameter: str) -> N
     delattr(cell.get_submodule(module), leaf)
     with pytest.raises(AttributeError, match=f"has no attribute '{leaf}'"):
         engine.run(cell, draw(2, 4, 3), start(cell, 2))
+
+
+@every_cell
+def test_inputs_of_another_width_are_refused(name: str) -> None:
+    cls, options = CELLS[name]
+    cell = make(cls, **options)
+    with pytest.raises(ValueError, match=r"U \(.*\) does not fit: .*, 4\) is needed"):
+        engine.run(cell, draw(2, 4, 4), start(cell, 2))
 
 
 def test_the_convolution_against_torchs() -> None:
