@@ -11,6 +11,7 @@ int64_t lanes(void) { return LANES; }
 
 #define ROWS 6
 #define DEPTH 128 /* rows of a panel used at a time, so that they stay in the first cache */
+#define AHEAD 64  /* rows of A, read by columns, that begin to come before their turn */
 
 typedef struct { int64_t start, vectors, kept; } Panel;
 
@@ -65,6 +66,7 @@ static inline __attribute__((always_inline)) void tile(const int rows, const int
     for (int64_t k = 0; k < p.K; k++) {
         vector w[VECTORS];
         UNROLL for (int v = 0; v < vectors; v++) w[v] = *(const vector *)(packed + (k * vectors + v) * LANES);
+        if (columns) __builtin_prefetch(p.A + (k + AHEAD) * p.A_step);
         UNROLL for (int m = 0; m < rows; m++) {
             REAL a = columns ? p.A[k * p.A_step + m] : p.A[m * p.A_row + k];
             UNROLL for (int v = 0; v < vectors; v++) sum[m][v] += a * w[v];
@@ -129,6 +131,12 @@ static void narrow(Product p, int64_t rows, int64_t J, const REAL *packed) {
     }
 }
 
+/* The sums that the next tile starts from begin to come: they are often in memory alone, and a tile reads them first. */
+static inline void foresee(const REAL *start, int64_t start_row) {
+    for (int64_t m = 0; m < ROWS; m++)
+        for (int64_t v = 0; v <= VECTORS; v++) __builtin_prefetch(start + m * start_row + v * LANES);
+}
+
 /* out = start + A M for `rows` rows and a packed (K, J) matrix M; start and out may be the same. */
 void product(Product p, int64_t rows, int64_t J, const REAL *packed) {
     if (J < LANES) {
@@ -149,6 +157,8 @@ void product(Product p, int64_t rows, int64_t J, const REAL *packed) {
                 r.A += p.A_step ? row + k * p.A_step : row * p.A_row + k;
                 if (q.start) r.start += row * q.start_row + panel.start;
                 r.out += row * p.out_row + panel.start;
+                if (p.start && p.start_row && !k)
+                    foresee(i + 1 < blocks ? r.start + count * p.start_row : p.start + after(panel), p.start_row);
                 any_tile(count, panel.vectors, r, packed + k * width, panel.kept);
             }
         }

@@ -40,9 +40,11 @@ class Projection(torch.autograd.Function):
     @first_only("use engine=reference")
     def backward(ctx: Any, dP: Tensor) -> Gradients:  # type: ignore[override]
         x_TBI, U = ctx.saved_tensors
-        dP, dU_t = dP.contiguous(), U.new_zeros(U.shape[::-1])
-        add_outer(x_TBI, dP, dU_t)  # vector registers run along the wider of the two
+        dP, (M, N), biased = dP.contiguous(), U.shape, ctx.needs_input_grad[2]
+        seen = torch.cat((x_TBI, x_TBI.new_ones(*x_TBI.shape[:2], 1)), -1) if biased else x_TBI  # the bias reads ones
+        dU_t = U.new_zeros(N + biased, M)
+        add_outer(seen, dP, dU_t)  # vector registers run along the wider of the two
         dx = torch.empty_like(x_TBI) if ctx.needs_input_grad[0] else None
         if dx is not None:
             long_product(dP.flatten(0, 1), U, None, dx.flatten(0, 1))
-        return dx, dU_t.T, dP.sum((0, 1)) if ctx.needs_input_grad[2] else None
+        return dx, dU_t[:N].T, dU_t[N] if biased else None
