@@ -6,6 +6,7 @@ sizes: 1 is cost in proportion. A fixed part of the cost makes an exponent small
 
 import json
 import math
+import random
 import statistics
 import tempfile
 import time
@@ -102,19 +103,31 @@ def _one_record(root: Path) -> dict[str, Any]:
 
 
 def _folder(root: Path, record: dict[str, Any], count: int) -> Path:
-    """A folder of runs with so many records, which differ in their seeds."""
+    """A folder of runs with so many records, which differ in their seeds and in all that comes of them."""
     from orthobench.recording.digest import seal
 
-    folder = root / f"{count}"
+    folder, draw = root / f"{count}", random.Random(count)
     if folder.is_dir():
         return folder
     folder.mkdir()
     for seed in range(1, count + 1):
-        own = {**record, "run_id": f"run-{seed}", "seed": seed, "config": {**record["config"], "seed": seed}}
+        came = {key: value if key == "config" else _another(value, draw) for key, value in record.items()}
+        own = {**came, "run_id": f"run-{seed}", "seed": seed, "config": {**record["config"], "seed": seed}}
         del own["identity"]
         (folder / f"run-{seed}").mkdir()
-        (folder / f"run-{seed}" / "record.json").write_text(json.dumps(seal(own), indent=2))
+        (folder / f"run-{seed}" / "record.json").write_text(json.dumps(seal(own), indent=2) + "\n")
     return folder
+
+
+def _another(value: Any, draw: random.Random) -> Any:
+    """A part of a record with other digests, and other numbers where they have decimals."""
+    if isinstance(value, dict):
+        return {key: _another(part, draw) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_another(part, draw) for part in value]
+    if isinstance(value, float):
+        return value + draw.random()
+    return f"{draw.getrandbits(256):064x}" if isinstance(value, str) and len(value) == 64 else value
 
 
 def _records(folder: Path) -> Callable[[], object]:

@@ -10,6 +10,7 @@ from typing import Any
 
 Attempts = list[dict[str, Any]]
 WORDS = ("device", "name", "engine", "torch")
+KEYS, TEXT = {*WORDS, "steps", "seconds"}, (str, type(None))
 
 
 def begun_earlier(steps: int, seconds: float, on_gpu: bool) -> Attempts:
@@ -63,8 +64,8 @@ def _one(one: dict[str, Any]) -> str:
 
 
 def _is_attempt(one: Any) -> bool:
-    if not isinstance(one, dict) or not all(isinstance(one.get(word), str | None) for word in WORDS):
+    if not isinstance(one, dict) or not one.keys() >= KEYS:
         return False
-    counts = one.get("steps"), one.get("seconds")
-    known = all(isinstance(count, int | float) and not isinstance(count, bool) for count in counts)
-    return known and isinstance(one["steps"], int) and isinstance(one.get("device"), str) and set(WORDS) <= one.keys()
+    device, *words = (one[word] for word in WORDS)
+    known = isinstance(device, str) and all(isinstance(word, TEXT) for word in words)
+    return known and type(one["steps"]) is int and type(one["seconds"]) in (int, float)

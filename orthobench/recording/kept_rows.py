@@ -20,13 +20,13 @@ from typing import Any
 from orthobench.common.version import __version__
 from orthobench.errors import StorageError
 from orthobench.recording.files import sweep_beside, write_bytes
+from orthobench.recording.rows import Columns, RecordRow
 
 NAME = ".records.json"
 LEAST = 1000  # records that were read anew, from which on they are kept
 SHARE = 0.05  # of all records; less is read anew each time
 SETTLED_S = 60.0
 Version = tuple[int, ...]
-Flat = dict[str, Any]
 
 
 def version(path: str | Path) -> Version | None:
@@ -53,10 +53,10 @@ class KeptRows:
     def __init__(self, root: Path) -> None:
         self.path, self._now = root / NAME, time.time_ns()
         self._known = _read(self.path)
-        self._rows: dict[str, tuple[Version, Flat]] = {}
+        self._rows: dict[str, tuple[Version, RecordRow]] = {}
         self._anew = 0
 
-    def of(self, name: str, version: Version | None) -> Flat | None:
+    def of(self, name: str, version: Version | None) -> RecordRow | None:
         """The row of a run whose record has this version; null where it is not known."""
         found = self._known.get(name)
         if version is None or found is None or found[0] != version:
@@ -64,7 +64,7 @@ class KeptRows:
         self._rows[name] = found
         return found[1]
 
-    def note(self, name: str, version: Version | None, row: Flat) -> None:
+    def note(self, name: str, version: Version | None, row: RecordRow) -> None:
         """Take the row of a run that was read after its version was looked at."""
         if version is not None and max(version[:2]) < self._now - SETTLED_S * 1e9:
             self._rows[name] = version, row
@@ -80,24 +80,26 @@ class KeptRows:
                 write_bytes(self.path, head + b"\n" + body)
 
 
-def _columns(rows: dict[str, tuple[Version, Flat]]) -> list[dict[str, Any]]:
-    """The rows by columns, in which they are read faster; those with the same names together."""
-    alike: dict[tuple[str, ...], list[str]] = {}
-    for name, (_, row) in rows.items():
-        alike.setdefault(tuple(row), []).append(name)
+def _columns(rows: dict[str, tuple[Version, RecordRow]]) -> list[dict[str, Any]]:
+    """The rows by columns, in which they are read faster; those of one layout together."""
+    alike: dict[Columns, list[str]] = {}
+    for name, (_, (layout, _)) in rows.items():
+        alike.setdefault(layout, []).append(name)
     return [
         {
             "runs": runs,
             "versions": [rows[name][0] for name in runs],
-            "names": names,
-            "columns": list(zip(*(rows[name][1].values() for name in runs), strict=True)),
+            "names": layout.names,
+            "fixed": layout.fixed,
+            "varying": layout.varying,
+            "columns": list(zip(*(rows[name][1][1] for name in runs), strict=True)),
         }
-        for names, runs in alike.items()
+        for layout, runs in alike.items()
     ]
 
 
-def _read(path: Path) -> dict[str, tuple[Version, Flat]]:
-    found: dict[str, tuple[Version, Flat]] = {}
+def _read(path: Path) -> dict[str, tuple[Version, RecordRow]]:
+    found: dict[str, tuple[Version, RecordRow]] = {}
     with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
         if not S_ISREG(os.lstat(path).st_mode):
             return {}
@@ -105,9 +107,10 @@ def _read(path: Path) -> dict[str, tuple[Version, Flat]]:
         if json.loads(head) != {"code": _code(), "sha256": hashlib.sha256(body).hexdigest()}:
             return {}
         for part in json.loads(body):
+            layout = Columns(tuple(part["names"]), part["fixed"], tuple(part["varying"]))
             rows: Iterable[tuple[Any, ...]] = zip(*part["columns"], strict=True)
             for run, seen, values in zip(part["runs"], part["versions"], rows, strict=True):
-                found[run] = tuple(seen), dict(zip(part["names"], values, strict=True))
+                found[run] = tuple(seen), (layout, values)
     return found
 
 

@@ -24,6 +24,7 @@ KINDS: dict[str, Any] = {
     "attempts": list,
 }
 WORDS = {"code": ("version", "git"), "env": ("orthobench", "torch", "python"), "hardware": ("device", "cpu", "gpu")}
+LISTS = ("engine", "attempts", "curve")  # whose parts have kinds, too
 MADE_OF = ("plugins", "yaml", "data")
 NEEDED = ("run_id", "status", "model", "task", "seed", "steps")
 MAYBE_NULL = (
@@ -45,13 +46,20 @@ def is_record(found: dict[str, Any]) -> bool:
     named = [(found.get(part) or {}).get(key) for part, keys in WORDS.items() for key in keys]
     chosen = [*(found.get("metrics") or {}).values(), *(found.get("lengths") or {}).values()]
     digests = [value for value in (found.get("checkpoint") or {}).values() if value is not None]
-    layers = found.get("engine") or []
     return (
         all(word is None or isinstance(word, str) for word in named)
         and all(scores is None or are_numbers(scores) for scores in chosen)
         and all(isinstance(text, str) for text in digests)
         and are_sources(found.get("sources"))
-        and are_attempts(found.get("attempts") or [])
+        and have_lists(found)
+    )
+
+
+def have_lists(found: dict[str, Any]) -> bool:
+    """Return True if the lists of a record, of which some may be missing, have the parts that are read from them."""
+    layers = found.get("engine") or []
+    return (
+        are_attempts(found.get("attempts") or [])
         and all(_is_curve(points) for points in (found.get("curve") or {}).values())
         and all(isinstance(layer, dict) and isinstance(layer.get("engine"), str) for layer in layers)
     )

@@ -7,46 +7,72 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from orthobench.common import system
 from orthobench.common.paths import variable
 from orthobench.common.program import uncollected
 from orthobench.common.schema import closest
 from orthobench.common.terminal import complain
 from orthobench.errors import ConfigError, StorageError
+from orthobench.recording.alike import Alike
 from orthobench.recording.digest import read_sealed
-from orthobench.recording.files import within
+from orthobench.recording.files import LARGEST, within
 from orthobench.recording.kept_rows import KeptRows, version
+from orthobench.recording.rows import RecordRow, table
 from orthobench.recording.shape import RECORD
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-def _rows(root: Path) -> Iterator[dict[str, Any]]:
+def _rows(root: Path) -> Iterator[RecordRow]:
     """Every readable record as a row, by the name of its folder; an unreadable one is named and left out."""
-    kept = KeptRows(root)
+    kept, alike = KeptRows(root), Alike()
     for name, linked in _folders(root):
-        path = Path(root, name, RECORD)
+        place = f"{root}{os.sep}{name}{os.sep}{RECORD}"  # a path takes longer
         try:
-            seen = None if linked else version(path)
+            seen = None if linked else version(place)
             row = kept.of(name, seen)
-            if row is None and (seen is not None or path.exists()):  # a link to nowhere is passed over
-                record = read_sealed(path if seen is not None else within(root, Path(name, RECORD)))
-                if record is None:
-                    complain(f"{path} is not a readable record; it is left out.")
-                    continue
-                row = _flat(record)
-                kept.note(name, seen, row)
+            if row is None:
+                text = "" if seen is None else _text(place, seen[2])
+                row = alike.read(text) or _row(root, name, text, alike, plain=seen is not None)
+                if row is not None:
+                    kept.note(name, seen, row)
         except (FileNotFoundError, NotADirectoryError):
             continue
         except StorageError as error:
             complain(f"orthobench: left out: {error}")
             continue
         except OSError as error:
-            complain(f"orthobench: left out: {path} cannot be read: {error.strerror}.")
+            complain(f"orthobench: left out: {Path(place)} cannot be read: {error.strerror}.")
             continue
         if row is not None:
             yield row
     kept.write()
+
+
+def _text(place: str, size: int) -> str:
+    """A file's text; nothing where it is too large or cannot be read."""
+    if size > LARGEST:
+        return ""
+    with suppress(OSError, ValueError):
+        file = os.open(place, os.O_RDONLY | system.BINARY)
+        try:
+            return os.read(file, size + 1).decode()
+        finally:
+            os.close(file)
+    return ""
+
+
+def _row(root: Path, name: str, text: str, alike: Alike, plain: bool) -> RecordRow | None:
+    """A record that is like no other read so far; null where there is none, or it is named and left out."""
+    path = Path(root, name, RECORD)
+    if not plain and not path.exists():  # a link to nowhere is passed over
+        return None
+    record = read_sealed(path if plain else within(root, Path(name, RECORD)))
+    if record is None:
+        complain(f"{path} is not a readable record; it is left out.")
+        return None
+    return alike.learn(text, record, _flat(record))
 
 
 def _folders(root: Path) -> list[tuple[str, bool]]:
@@ -112,14 +138,12 @@ def frame(root: str | Path | None = None) -> "pd.DataFrame":
         ConfigError: there is no such folder.
         StorageError: it cannot be read.
     """
-    import pandas as pd
-
     root = runs_root(root)
     if not root.is_dir():
         raise ConfigError(f"{root} is not a folder of runs: name one.")
 
     with uncollected():
-        return pd.DataFrame(list(_rows(root)))
+        return table(_rows(root))
 
 
 def _flat(record: dict[str, Any]) -> dict[str, Any]:
