@@ -30,6 +30,13 @@ ROW copied(const REAL *x, int64_t n, REAL *out) {
     for (; j < n; j++) out[j] = x[j];
 }
 
+/* A row of n numbers that vectors may read: itself, or where it ends before its last vector a copy in `room`. */
+static inline const REAL *padded_row(const REAL *x, int64_t n, int64_t W, REAL *room) {
+    if (n == W) return x;
+    copied(x, n, room);
+    return room;
+}
+
 ROW scaled_row(const REAL *restrict o, const REAL *restrict scale, REAL factor, REAL *restrict y, int64_t n) {
     EACH y[j] = factor * o[j] * scale[j];
 }

@@ -144,11 +144,11 @@ static void write_outputs(const MemoryHeads *s, Block *b, const Chunk *c, int64_
     normalise(s, b, c, i, head, O, &f);
     for (int64_t q = 0; q < c->reads; q++) {
         int64_t at = t + i * CHUNK + q;
-        REAL *y = b->rows;
-        copied(row_of(&b->w, at) + place, e, y);
+        const REAL *shown = padded_row(row_of(&b->w, at) + place, e, V, b->shown);
+        REAL *out = y_of(&b->w, at) + head * e, *y = e == V ? out : b->rows;
         for (int64_t w = 0; w < V; w += LANES)
-            VECTOR(y + w) = sigmoids(VECTOR(y + w)) * VECTOR(b->normal + q * V + w) * VECTOR(b->scale + head * V + w);
-        copied(y, e, y_of(&b->w, at) + head * e);
+            VECTOR(y + w) = sigmoids(VECTOR(shown + w)) * VECTOR(b->normal + q * V + w) * VECTOR(b->scale + head * V + w);
+        if (y != out) copied(y, e, out);
     }
 }
 
@@ -156,21 +156,22 @@ static void write_outputs(const MemoryHeads *s, Block *b, const Chunk *c, int64_
 static void read_gradients(const MemoryHeads *s, Block *b, const Chunk *c, int64_t t, int64_t i, int64_t head,
                            REAL *O, REAL *dr) {
     int64_t e = s->e, V = b->h.V, place = s->channels + s->H * e + head * e;
-    REAL sums[CHUNK], along[CHUNK], dfactor[CHUNK], *shown = b->shown, *dy = shown + V;
+    REAL sums[CHUNK], along[CHUNK], dfactor[CHUNK];
     Reading f;
     normalise(s, b, c, i, head, O, &f);
     for (int64_t q = 0; q < c->reads; q++) {
         int64_t at = t + i * CHUNK + q;
-        copied(row_of(&b->w, at) + place, e, shown);
-        copied(dy_of(&b->w, at) + head * e, e, dy);
+        const REAL *shown = padded_row(row_of(&b->w, at) + place, e, V, b->shown);
+        const REAL *dy = padded_row(dy_of(&b->w, at) + head * e, e, V, b->shown + V);
+        REAL *out = d_row_of(&b->w, at) + place, *dshown = e == V ? out : b->shown;
         for (int64_t w = 0; w < V; w += LANES) {
             vector open = sigmoids(VECTOR(shown + w)), normal = VECTOR(b->normal + q * V + w);
             vector given = VECTOR(dy + w) * open, scale = VECTOR(b->scale + head * V + w);
             VECTOR(b->dscale + head * V + w) += given * normal;
-            VECTOR(shown + w) = given * (1 - open) * normal * scale;
+            VECTOR(dshown + w) = given * (1 - open) * normal * scale;
             VECTOR(b->rows + q * V + w) = given * scale;
         }
-        copied(shown, e, d_row_of(&b->w, at) + place);
+        if (dshown != out) copied(dshown, e, out);
     }
     row_dots(b->rows, b->ones, CHUNK, V, sums);
     row_dots(b->rows, b->normal, CHUNK, V, along);

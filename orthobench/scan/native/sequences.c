@@ -4,8 +4,8 @@
 
 /* Sums over the steps of a window are added to a matrix as often as there are windows: so long ones for large matrices. */
 Window window_of(const HeadSequences *s, int64_t block, int64_t backward, REAL **memory) {
-    int64_t longest = s->I > s->N ? s->I : s->N, blocks = (longest + 2 * BLOCK - 1) / (2 * BLOCK), V = s->H * s->e;
-    Window w = {.s = s, .steps = block * blocks, .past = s->K ? s->K - 1 : 0, .W = padded(s->width) + PADDING, .V = V};
+    int64_t longest = s->I > s->N ? s->I : s->N, V = s->H * s->e;
+    Window w = {.s = s, .steps = (longest + 2 * block - 1) / (2 * block) * block, .past = s->K ? s->K - 1 : 0, .W = padded(s->width) + PADDING, .V = V};
     int64_t rows = w.past + w.steps, most = s->width > V ? s->width : V;
     w.p = take(memory, rows * w.W), w.y_room = take(memory, w.steps * V);
     if (backward) {
@@ -43,6 +43,7 @@ void open_window(Window *w, int64_t start) {
     const HeadSequences *s = w->s;
     int64_t W = w->W, V = w->V, begin = start < w->past ? 0 : start - w->past;
     w->start = start, w->count = s->T - start < w->steps ? s->T - start : w->steps;
+    if (w->dp) foresee(s->dY + (w->row * s->T + start) * s->N, w->count * s->N);
     if (start < w->past) copy_past(w, past_of(w, s->P0) + start * s->channels, s->channels, w->p, W);
     REAL *p = w->p + place_of(w, begin) * W;
     const REAL *x = s->X + begin * s->X_time + w->row * s->X_row;
