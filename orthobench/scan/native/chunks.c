@@ -73,17 +73,22 @@ void turn_over(const REAL *X, int64_t rows, int64_t columns, REAL *out) {
         }
 }
 
-void row_dots(const REAL *X, const REAL *Y, int64_t rows, int64_t W, REAL *out) {
+ANY void dots(const REAL *X, const REAL *Y, int64_t Y_row, int64_t rows, int64_t W, REAL *out) {
     for (int64_t i = 0; i < rows; i += LANES) {
         vector sums[LANES];
         UNROLL_LANES for (int m = 0; m < LANES; m++) {
             sums[m] = (vector){0};
-            const REAL *x = X + (i + m) * W, *y = Y + (i + m) * W;
+            const REAL *x = X + (i + m) * W, *y = Y + (i + m) * Y_row;
             for (int64_t w = 0; w < W; w += LANES) sums[m] += VECTOR(x + w) * VECTOR(y + w);
         }
         VECTOR(out + i) = sum_each(sums);
     }
 }
+
+void row_dots(const REAL *X, const REAL *Y, int64_t rows, int64_t W, REAL *out) { dots(X, Y, W, rows, W, out); }
+
+/* The products of the rows of X with one y. */
+static void dots_with(const REAL *X, const REAL *y, int64_t rows, int64_t W, REAL *out) { dots(X, y, 0, rows, W, out); }
 
 static REAL *taken(REAL **memory, int64_t count) {
     *memory += count;
@@ -118,15 +123,17 @@ ChunkBack chunk_back_at(const Head *h, REAL *m) {
 
 /* The gates between two writes, D_ij for j <= i, and those since the first and up to the last. */
 static void between(const Head *h, Chunk *c) {
-    REAL product = 1, before[CHUNK] = {0};
     if (!h->gated && c->closing[0] == 1) return; /* as it was */
-    for (int64_t i = 0; i < CHUNK; i++) {
-        REAL g = h->gated ? c->gate[i] : 1, *row = c->D + i * CHUNK;
-        for (int64_t j = 0; j < CHUNK; j++) row[j] = j < i ? g * before[j] : j == i ? 1 : 0;
-        memcpy(before, row, sizeof before);
-        c->since[i] = product *= g;
+    UNROLL for (int w = 0; w < CHUNK; w += (int)LANES) {
+        vector row = {0};
+        UNROLL for (int i = 0; i < CHUNK; i++) {
+            row *= h->gated ? c->gate[i] : 1;
+            if (i >= w && i < w + LANES) row[i - w] = 1;
+            VECTOR(c->D + i * CHUNK + w) = row;
+        }
+        VECTOR(c->closing + w) = row;
     }
-    memcpy(c->closing, before, sizeof before);
+    for (int64_t i = 0; i < CHUNK; i++) c->since[i] = (i ? c->since[i - 1] : 1) * (h->gated ? c->gate[i] : 1);
 }
 
 /* M = X * D, row by row, with no write of its own in a key's. */
@@ -195,10 +202,12 @@ void chunk_forward(const Head *h, Chunk *c, REAL *O, REAL *r, REAL *S, REAL *z) 
         memset(O + c->reads * V, 0, (count - c->reads) * V * sizeof(REAL));
         add_product(c->M + CHUNK * CHUNK, CHUNK, count, CHUNK, c->Y, V, O);
     }
-    if (h->summed && r)
-        for (int64_t q = 0; q < c->reads; q++)
-            r[q] = c->since[c->place[q]] * inner(queries + q * K, c->z, K) +
-                   inner(c->M + (CHUNK + q) * CHUNK, c->beta, CHUNK);
+    if (h->summed && r) {
+        REAL before[CHUNK];
+        dots_with(queries, c->z, CHUNK, K, before);
+        dots_with(c->M + CHUNK * CHUNK, c->beta, CHUNK, CHUNK, r);
+        for (int64_t q = 0; q < c->reads; q++) r[q] += c->since[c->place[q]] * before[q];
+    }
     REAL last = c->since[CHUNK - 1];
     if (h->summed && z) {
         scaled(last, c->z, K, z);
@@ -245,8 +254,11 @@ static REAL sums_back(const Head *h, const Chunk *c, ChunkBack *b, REAL *share, 
     int64_t K = h->K;
     const REAL *keys = c->L, *queries = c->L + CHUNK * K;
     REAL last = c->since[CHUNK - 1], whole = last * inner(b->dz, c->z, K);
+    REAL found[STACK];
+    dots_with(keys, b->dz, CHUNK, K, found);
+    dots_with(queries, c->z, CHUNK, K, found + CHUNK);
     for (int64_t j = 0; j < CHUNK; j++) {
-        REAL kept = c->closing[j] * inner(keys + j * K, b->dz, K);
+        REAL kept = c->closing[j] * found[j];
         b->dbeta[j] += kept;
         end[j] += c->beta[j] * kept;
         add_scaled(c->beta[j] * c->closing[j], b->dz, K, b->dL + j * K);
@@ -256,7 +268,7 @@ static REAL sums_back(const Head *h, const Chunk *c, ChunkBack *b, REAL *share, 
         const REAL *M = c->M + (CHUNK + q) * CHUNK, *query = queries + q * K;
         REAL factor = c->since[c->place[q]] * b->dr[q];
         add_scaled(b->dr[q], M, CHUNK, b->dbeta);
-        share[CHUNK + q] += factor * inner(query, c->z, K);
+        share[CHUNK + q] += factor * found[CHUNK + q];
         add_scaled(factor, c->z, K, b->dL + (CHUNK + q) * K);
         add_scaled(factor, query, K, b->dz);
     }

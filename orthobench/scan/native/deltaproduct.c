@@ -224,11 +224,13 @@ void deltaproduct_backward(const DeltaHeads *s, int64_t first, int64_t last, REA
         for (int64_t block = blocks - 1; block >= 0; block--) {
             int64_t t = block * b.steps, count = s->T - t < b.steps ? s->T - t : b.steps;
             int64_t chunked = chunks_of(count * s->writes);
+            const REAL *kept = s->kept + (row * blocks + block) * H * size;
+            foresee(kept, H * size);
             if (t < b.w.start || b.w.count == 0) open_window(&b.w, t / b.w.steps * b.w.steps);
             read_block(s, &b, t, count);
             for (int64_t head = 0; head < H; head++) {
                 Chunk *c = found + head * b.chunks;
-                widened(s->kept + ((row * blocks + block) * H + head) * size, s->d, s->e, V, c->S);
+                widened(kept + head * size, s->d, s->e, V, c->S);
                 for (int64_t i = 0; i < chunked; i++) {
                     REAL *O = N + (head * b.chunks + i) * STACK * V + CHUNK * V;
                     load_chunk(s, &b, i, head, count, c + i);

@@ -27,6 +27,7 @@ typedef struct {
     REAL *z, *dz;          /* (STEPS, J) what i and f are computed from */
     REAL *G, *GT, *dG;     /* (J, X), (X, J), (J, X) */
     REAL *beta, *gate, *m; /* (STEPS, H); m (STEPS + 1, H), the first before the block */
+    REAL *kept;            /* (STEPS, H) ln sigmoid(f) + m before the step */
     REAL *dbeta, *dlog, *dm;
     REAL *rows, *normal, *ones, *shown, *r; /* (CHUNK, V), but (2, V), (CHUNK) */
     REAL *scale, *dscale;  /* (H, V) */
@@ -42,7 +43,7 @@ static Block block_of(const MemoryHeads *s, int64_t backward, REAL **memory) {
     b.z = take(memory, STEPS * b.J), b.dz = take(memory, STEPS * b.J);
     b.G = take(memory, b.J * b.X), b.GT = take(memory, b.J * b.X), b.dG = take(memory, b.J * b.X);
     b.beta = take(memory, STEPS * H), b.gate = take(memory, STEPS * H), b.m = take(memory, (STEPS + 1) * H);
-    b.dbeta = take(memory, STEPS * H), b.dlog = take(memory, STEPS * H), b.dm = take(memory, (STEPS + 1) * H);
+    b.kept = take(memory, STEPS * H), b.dbeta = take(memory, STEPS * H), b.dlog = take(memory, STEPS * H), b.dm = take(memory, (STEPS + 1) * H);
     b.rows = take(memory, CHUNK * b.h.V), b.normal = take(memory, CHUNK * b.h.V), b.r = take(memory, CHUNK);
     b.ones = take(memory, CHUNK * b.h.V), b.shown = take(memory, 2 * b.h.V);
     b.scale = take(memory, H * b.h.V), b.dscale = take(memory, H * b.h.V);
@@ -62,11 +63,6 @@ static void load_parameters(const MemoryHeads *s, Block *b) {
 
 static inline REAL exponential(REAL x) { return sizeof(REAL) == 8 ? (REAL)exp((double)x) : (REAL)expf((float)x); }
 
-static inline REAL log_sigmoid(REAL x) {
-    REAL e = exp_negative(-magnitude(x));
-    return (x < 0 ? x : 0) - (sizeof(REAL) == 8 ? (REAL)log1p((double)e) : (REAL)log1pf((float)e));
-}
-
 /* x, z, m and the gates of the steps t ... t + count - 1. */
 static void read_block(const MemoryHeads *s, Block *b, int64_t t, int64_t count) {
     int64_t H = s->H, M = s->channels, N = H * s->e;
@@ -80,15 +76,23 @@ static void read_block(const MemoryHeads *s, Block *b, int64_t t, int64_t count)
         if (!s->inside) memcpy(b->z + i * b->J, p + M + 2 * N, 2 * H * sizeof(REAL));
     }
     if (s->inside) multiply(b->x, b->X, (count + PADDING - 1) / PADDING * PADDING, b->inputs, b->GT, b->J, b->z);
-    for (int64_t i = 0; i < count; i++)
-        for (int64_t head = 0; head < H; head++) {
-            REAL *z = b->z + i * b->J + head, before = b->m[i * H + head];
-            if (s->inside) z[0] += s->biases[head], z[H] += s->biases[H + head];
-            REAL kept = log_sigmoid(z[H]) + before, m = kept > z[0] || kept != kept ? kept : z[0];
-            b->m[(i + 1) * H + head] = m;
-            b->beta[i * H + head] = scale * exp_negative(z[0] - m);
-            b->gate[i * H + head] = exp_negative(kept - m);
-        }
+    for (int64_t i = 0; i < count; i++) {
+        REAL *z = b->z + i * b->J;
+        for (int64_t j = 0; s->inside && j < 2 * H; j++) z[j] += s->biases[j];
+        memcpy(b->kept + i * H, z + H, H * sizeof(REAL));
+    }
+    for (int64_t at = 0; at < count * H; at += LANES) VECTOR(b->kept + at) = log_sigmoids(VECTOR(b->kept + at));
+    for (int64_t at = 0; at < count * H; at++) {
+        REAL log_i = b->z[at / H * b->J + at % H], kept = b->kept[at] += b->m[at];
+        REAL m = kept > log_i || kept != kept ? kept : log_i;
+        b->m[at + H] = m;
+        b->beta[at] = log_i - m;
+        b->gate[at] = kept - m;
+    }
+    for (int64_t at = 0; at < count * H; at += LANES) {
+        VECTOR(b->beta + at) = scale * exponentials(VECTOR(b->beta + at));
+        VECTOR(b->gate + at) = exponentials(VECTOR(b->gate + at));
+    }
 }
 
 static void load_chunk(const MemoryHeads *s, const Block *b, int64_t i, int64_t head, int64_t count, Chunk *c) {
@@ -212,7 +216,7 @@ static void block_back(const MemoryHeads *s, Block *b, int64_t t, int64_t count)
             int64_t at = i * H + head;
             const REAL *z = b->z + i * b->J + head;
             REAL *dz = b->dz + i * b->J + head, di = b->dbeta[at] * b->beta[at], df = b->dlog[at];
-            REAL dm = b->dm[at + H] - di - df, kept = log_sigmoid(z[H]) + b->m[at];
+            REAL dm = b->dm[at + H] - di - df, kept = b->kept[at];
             REAL share = kept == z[0] ? (REAL)0.5 : kept > z[0] ? 1 : 0;
             di += (1 - share) * dm;
             df += share * dm;
@@ -222,7 +226,7 @@ static void block_back(const MemoryHeads *s, Block *b, int64_t t, int64_t count)
         }
     if (s->inside) {
         add_product(b->dz, b->J, whole, 2 * H, b->G, b->X, b->dx);
-        add_turned(b->dz, b->J, b->J, count, b->x, b->X, b->dG);
+        add_turned(b->dz, b->J, (2 * H + 7) / 8 * 8, count, b->x, b->X, b->dG);
     }
     if (s->K) convolve_block_back(&b->w.convolution, place_of(&b->w, t), count, 0, b->dx, b->slope, b->X);
     for (int64_t i = count - 1; i >= 0; i--) {
@@ -295,6 +299,7 @@ static void block_at(const MemoryHeads *s, Block *b, Chunk *c, ChunkBack *back, 
     int64_t K = b->h.K, V = b->h.V, H = s->H, d = s->d, size = d * s->e;
     int64_t count = s->T - t < STEPS ? s->T - t : STEPS, chunked = chunks_of(count);
     const REAL *kept = s->kept + (b->w.row * blocks_of(s->T, STEPS) + t / STEPS) * H * (size + d + 1);
+    foresee(kept, H * (size + d + 1));
     for (int64_t head = 0; head < H; head++) b->m[head] = kept[head * (size + d + 1) + size + d];
     memmove(b->dm + count * H, b->dm, H * sizeof(REAL));
     memset(b->dm, 0, count * H * sizeof(REAL));

@@ -28,6 +28,13 @@ static inline vector exponentials(vector x) {
     return power * (s * r) + power;
 }
 
+/* log(sigmoid(x)) = min(x, 0) - log(1 + e), whose second part is 2 artanh(e / (2 + e)), a series. */
+static inline vector log_sigmoids(vector x) {
+    vector e = exponentials(negatives(x)), zero = {0}, s = e / (2 + e), square = s * s, sum = {0};
+    UNROLL for (int n = sizeof(REAL) == 8 ? 33 : 15; n > 0; n -= 2) sum = sum * square + (REAL)(2.0 / n);
+    return CHOSEN((lane_index)(x < zero), x, zero) - s * sum;
+}
+
 static inline vector sigmoids(vector x) {
     vector e = exponentials(negatives(x)), one = (vector){0} + 1;
     return CHOSEN((lane_index)(x < (vector){0}), e, one) / (1 + e);
