@@ -23,6 +23,8 @@ from orthobench.recording.shape import RECORD
 if TYPE_CHECKING:
     import pandas as pd
 
+READ = os.O_RDONLY | system.BINARY
+
 
 def _rows(root: Path) -> Iterator[RecordRow]:
     """Every readable record as a row, by the name of its folder; an unreadable one is named and left out."""
@@ -54,13 +56,14 @@ def _text(place: str, size: int) -> str:
     """A file's text; nothing where it is too large or cannot be read."""
     if size > LARGEST:
         return ""
-    with suppress(OSError, ValueError):
-        file = os.open(place, os.O_RDONLY | system.BINARY)
+    try:
+        file = os.open(place, READ)
         try:
             return os.read(file, size + 1).decode()
         finally:
             os.close(file)
-    return ""
+    except (OSError, ValueError):
+        return ""
 
 
 def _row(root: Path, name: str, text: str, alike: Alike, plain: bool) -> RecordRow | None:
