@@ -46,19 +46,21 @@ ROW gated_row(const REAL *restrict o, const REAL *restrict scale, const REAL *re
     EACH y[j] = factor * o[j] * scale[j] * shown[j] * sigmoid(shown[j]);
 }
 
-/* Of y = n scale SiLU(shown), or without a gate, n = factor o: dn in `out`, dshown, and dscale is added to. */
+/* Of y = n scale SiLU(shown), or without a gate, n = factor o: y, dn in `out`, dshown, and dscale is added to. */
 ROW outputs_back(const REAL *restrict o, const REAL *restrict scale, const REAL *restrict shown,
-                 const REAL *restrict dy, REAL factor, REAL *restrict dshown, REAL *restrict dscale, REAL *restrict out,
-                 int64_t n) {
+                 const REAL *restrict dy, REAL factor, REAL *restrict dshown, REAL *restrict dscale, REAL *restrict y,
+                 REAL *restrict out, int64_t n) {
     if (shown) EACH {
         REAL open = sigmoid(shown[j]), number = factor * o[j];
         REAL changed = dy[j] * shown[j] * open;
+        y[j] = number * scale[j] * shown[j] * open;
         dshown[j] = dy[j] * number * scale[j] * open * (1 + shown[j] * (1 - open));
         dscale[j] += changed * number;
         out[j] = changed * scale[j];
     }
     else EACH {
         dscale[j] += dy[j] * factor * o[j];
+        y[j] = factor * o[j] * scale[j];
         out[j] = dy[j] * scale[j];
     }
 }

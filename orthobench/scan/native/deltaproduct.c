@@ -113,7 +113,7 @@ static void write_outputs(const DeltaHeads *s, const Block *b, const Chunk *c, i
     }
 }
 
-/* O becomes dL/dO, and the gradients of the output gate and the scale are written. */
+/* O becomes dL/dO, and the gradients of the output gate and the scale are written, and again the outputs. */
 static void read_gradients(const DeltaHeads *s, const Block *b, const Chunk *c, int64_t t, int64_t i, int64_t head,
                            REAL *O) {
     int64_t e = s->e, V = b->h.V, N = s->H * e;
@@ -124,7 +124,8 @@ static void read_gradients(const DeltaHeads *s, const Block *b, const Chunk *c, 
         const REAL *dy = dy_of(&b->w, at) + head * e;
         factor[q] = normalising(s, squared[q]);
         outputs_back(O + q * V, s->scale, s->shown ? row_of(&b->w, at) + place : 0, dy, factor[q],
-                     s->shown ? d_row_of(&b->w, at) + place : 0, s->dscale + b->w.unit * e, b->rows + q * V, e);
+                     s->shown ? d_row_of(&b->w, at) + place : 0, s->dscale + b->w.unit * e, y_of(&b->w, at) + head * e,
+                     b->rows + q * V, e);
     }
     row_dots(O, b->rows, CHUNK, V, along);
     for (int64_t q = 0; q < c->reads; q++) {
@@ -235,7 +236,6 @@ void deltaproduct_backward(const DeltaHeads *s, int64_t first, int64_t last, REA
                     REAL *O = N + (head * b.chunks + i) * STACK * V + CHUNK * V;
                     load_chunk(s, &b, i, head, count, c + i);
                     chunk_forward(&b.h, c + i, O, 0, i + 1 < chunked ? c[i + 1].S : 0, 0);
-                    if (s->O) write_outputs(s, &b, c + i, t, i, head, O);
                     read_gradients(s, &b, c + i, t, i, head, O);
                 }
                 back.G = G + head * K * V;

@@ -50,7 +50,7 @@ void open_window(Window *w, int64_t start) {
     int64_t rows = start + w->count - begin, at = w->row * s->T + start;
     if (s->UT) product((Product){s->I, x, s->X_time, s->bias, 0, p, W, 0}, rows, s->width, s->UT);
     else for (int64_t i = 0; i < rows; i++) memcpy(p + i * W, x + i * s->X_time, s->width * sizeof(REAL));
-    w->y = s->OT || s->O ? w->y_room : s->Y + at * V;
+    w->y = s->Y && !s->OT ? s->Y + at * V : w->y_room;
     if (!w->dp) return;
     memmove(w->dp + w->count * W, w->dp, w->past * W * sizeof(REAL));
     w->dy = s->O ? w->dy_room : s->dY + at * V;
