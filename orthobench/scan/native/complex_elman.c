@@ -24,7 +24,7 @@ ROW demodulate_row(const REAL *restrict G, const REAL *restrict h, const REAL *r
                    REAL *restrict db, int64_t n) {
     EACH {
         REAL x = G[2 * j], y = G[2 * j + 1];
-        demodulate(&x, &y, h[2 * j], h[2 * j + 1], b[j], b[j] > 0, e, db + j);
+        demodulate(&x, &y, h[2 * j], h[2 * j + 1], b[j], e, db + j);
         dz[2 * j] = x;
         dz[2 * j + 1] = y;
     }

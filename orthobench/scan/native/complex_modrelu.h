@@ -8,35 +8,50 @@
 
 static inline REAL root(REAL x) { return sizeof(REAL) == 8 ? (REAL)sqrt((double)x) : (REAL)sqrtf((float)x); }
 
-#define LARGE ((REAL)(sizeof(REAL) == 8 ? 0x1p500 : 0x1p60)) /* whose square is far from the largest number */
+#define TINY ((REAL)(sizeof(REAL) == 8 ? 0x1p-900 : 0x1p-100))
 
-/* |x + iy|, scaled by a power of two where the squares would leave the range of REAL. */
-static inline REAL modulus(REAL x, REAL y) {
-    const REAL large = LARGE, small = 1 / large;
-    REAL size = magnitude(x) > magnitude(y) ? magnitude(x) : magnitude(y);
-    REAL down = small * (REAL)(sizeof(REAL) == 8 ? 0x1p-100 : 0x1p-10), up = 1 / down;
-    REAL scale = size > large ? down : size < small ? up : 1, back = size > large ? up : size < small ? down : 1;
-    x *= scale, y *= scale;
-    return root(x * x + y * y) * back;
+typedef __typeof__(__builtin_choose_expr(sizeof(REAL) == 8, (int64_t)0, (int32_t)0)) Bits;
+
+static inline Bits bits_of(REAL x) {
+    Bits bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static inline REAL from_bits(Bits bits) {
+    REAL x;
+    memcpy(&x, &bits, sizeof bits);
+    return x;
+}
+
+/* x + iy divided by a power of two near its modulus, so that squares stay in the range of REAL; the power. */
+static inline REAL scaled_down(REAL *x, REAL *y) {
+    const Bits exponent = bits_of(INFINITY), least = bits_of(TINY), most = bits_of(1 / TINY);
+    Bits power = bits_of(*x) & exponent, other = bits_of(*y) & exponent;
+    power = power < other ? other : power, power = power < least ? least : power, power = power > most ? most : power;
+    REAL inverse = from_bits(2 * bits_of(1) - power);
+    *x *= inverse, *y *= inverse;
+    return from_bits(power);
 }
 
 static inline void modulate(REAL *x, REAL *y, REAL b, REAL e) {
-    REAL r = modulus(*x, *y), size = r + b;
-    REAL f = (size < 0 ? 0 : size) / (r + e);
+    REAL zx = *x, zy = *y, power = scaled_down(&zx, &zy), r = root(zx * zx + zy * zy) * power;
+    REAL f = (r + b < 0 ? 0 : r + b) / (r + e);
     *x *= f;
     *y *= f;
 }
 
 /* dz = f G + f'(r) r u <G, u> and db = r / (r + e) <G, u>, with u = h / |h|, and r = |z| from |h| (r + e) = r (r + b).
- * `positive` is b > 0; of two equal expressions the one is taken that loses no digits. */
-static inline __attribute__((always_inline)) void demodulate(REAL *Gx, REAL *Gy, REAL x, REAL y, REAL b, int positive,
-                                                             REAL e, REAL *db) {
-    REAL size = modulus(x, y), d = size - b, q = magnitude(d) > LARGE ? magnitude(d) : root(d * d + 4 * e * size);
-    REAL r = (d < 0 ? 2 * e * size : d + q) / (d < 0 ? q - d : 2);
-    REAL over = size == 0 ? 0 : 1 / size, ux = x * over, uy = y * over, share = 1 / (r + e);
-    REAL f = positive ? (r + b) * share : size == 0 ? 0 : size / r;
-    REAL along = *Gx * ux + *Gy * uy, turn = (e - b) * r * share * share * along;
+ * Of two equal expressions of r, and of f = |h| / r, the one is taken that loses no digits. */
+static inline __attribute__((always_inline)) void demodulate(REAL *Gx, REAL *Gy, REAL x, REAL y, REAL b, REAL e,
+                                                             REAL *db) {
+    REAL power = scaled_down(&x, &y), length = root(x * x + y * y), over = 1 / (length < TINY ? TINY : length);
+    REAL ux = x * over, uy = y * over, size = length * power, d = size - b, distance = magnitude(d);
+    REAL q = distance > 1 / TINY ? distance : root(d * d + 4 * e * size);
+    REAL sum = distance + q < TINY ? TINY : distance + q, share = 2 * size / sum;
+    REAL r = d < 0 ? e * share : sum / 2, f = d < 0 ? sum / (2 * e) : share;
+    REAL part = 1 / (r + e), along = *Gx * ux + *Gy * uy, turn = (e - b) * r * part * part * along;
     *Gx = f * *Gx + turn * ux;
     *Gy = f * *Gy + turn * uy;
-    *db += r * share * along;
+    *db += r * part * along;
 }

@@ -26,16 +26,16 @@ class PackedFactors(NamedTuple):
 
     Attributes:
         family: rotations or fourier.
-        values: the real numbers, flat, that get gradients.
+        values: the real numbers, flat, that get gradients: angles first.
         plan: int64, the order in which they are applied.
-        tables: roots of unity; null for rotations.
+        tables: cosines and sines of the angles, then roots of unity.
         waves: how many states of scratch the reverse of one product needs.
     """
 
     family: str
     values: Tensor
     plan: Tensor
-    tables: Tensor | None
+    tables: Tensor
     waves: int
 
 
@@ -51,29 +51,40 @@ def factors(W: Any, dtype: torch.dtype) -> PackedFactors | None:
 
 
 def _rotations(W: Givens, dtype: torch.dtype) -> PackedFactors:
-    own, other, *last = (factor.to(dtype.to_complex()) for factor in W.factors())
-    final = last[0] if last else torch.ones_like(own[0])
-    _refuse_other(W, "last phases", final)
-    layers = torch.stack([own.real, own.imag, other.real, other.imag], dim=1)
-    values = torch.cat([layers.flatten(), final.real, final.imag])
-    return PackedFactors("rotations", values, torch.cat([torch.tensor([W.L]), W.partners.flatten()]), None, W.L)
+    theta = W.theta
+    phi, omega = (W.phi, W.omega) if W.complex else (torch.zeros_like(theta), theta.new_zeros(W.n))
+    pairs = torch.stack([W.first, W.second], dim=1) % W.n
+    for name, angles, size in (("theta", theta, len(pairs)), ("phi", phi, len(pairs)), ("omega", omega, W.n)):
+        _refuse_other(W, name, angles, (size,))
+    values = torch.cat([torch.stack([theta, phi], dim=1).flatten(), omega])
+    plan = torch.cat([torch.tensor([len(pairs)]), pairs.flatten()])
+    return PackedFactors("rotations", values.to(dtype), plan, _turns(values).to(dtype), 1)
 
 
-def _refuse_other(W: Any, what: str, factor: Tensor) -> None:
-    if factor.shape != (W.n,):
-        raise ValueError(f"{type(W).__name__} of size {W.n} has {tuple(factor.shape)} {what}: it needs {W.n}.")
+def _turns(angles: Tensor) -> Tensor:
+    """Cosine and sine of every angle, flat, in float64."""
+    angles = angles.detach().double()
+    return torch.stack([angles.cos(), angles.sin()], dim=1).flatten()
+
+
+def _refuse_other(W: Any, name: str, found: Tensor, size: tuple[int, ...]) -> None:
+    if found.shape != size:
+        raise ValueError(f"{type(W).__name__} of size {W.n} has {name} of the shape {tuple(found.shape)}, not {size}.")
 
 
 def _fourier(W: UnitaryProduct, dtype: torch.dtype) -> PackedFactors:
-    (first, middle, last), (v, w) = W.factors()
-    _refuse_other(W, "phases", first)
-    root = math.sqrt(W.n)  # the unitary transforms divide by it, which is done in the diagonal before each
-    rows = torch.stack([first / root, middle / root, last, v, w])
-    stages = radices(W.n)
-    plan = torch.cat([W.permutation, torch.tensor([len(stages), *stages])])
-    return PackedFactors(
-        "fourier", torch.view_as_real(rows).transpose(1, 2).to(dtype).flatten(), plan, _tables(W.n, dtype), 4
-    )
+    n, stages = W.n, radices(W.n)
+    _refuse_other(W, "theta", W.theta, (3, n)), _refuse_other(W, "v", W.v, (2, 2, n))
+    order = _order(n)
+    first, middle, last = W.theta
+    v, w = (W.v.double() / torch.linalg.vector_norm(W.v.double(), dim=(1, 2), keepdim=True)).to(dtype)
+    angles = torch.cat([first, middle[order], last])
+    turns = _turns(angles)
+    turns[2 * n : 4 * n] /= n
+    places = torch.empty_like(order).index_copy(0, order, torch.arange(n))
+    plan = torch.cat([places[W.permutation[order]], torch.tensor([len(stages), *stages])])
+    values = torch.cat([angles.to(dtype), v[:, order].flatten(), w.flatten()])
+    return PackedFactors("fourier", values, plan, torch.cat([turns, _roots(n)]).to(dtype), 2)
 
 
 def radices(n: int) -> tuple[int, ...]:
@@ -88,15 +99,21 @@ def radices(n: int) -> tuple[int, ...]:
     return tuple(found)
 
 
+def _order(n: int) -> Tensor:
+    """The frequencies of a transform in the order in which its stages leave them in memory."""
+    return torch.from_numpy(np.arange(n).reshape(radices(n)[::-1]).T.ravel())
+
+
 @lru_cache(maxsize=8)
-def _tables(n: int, dtype: torch.dtype) -> Tensor:
+def _roots(n: int) -> Tensor:
+    """What the stages of a transform multiply by, in float64."""
     parts, m = [], n
     for r in radices(n):
         m //= r
         turns = 2 * np.pi * np.arange(r) / r
         twiddles = np.exp(-2j * np.pi * np.outer(np.arange(m), np.arange(r)) / (r * m))
         parts += [np.cos(turns), np.sin(turns), np.ascontiguousarray(twiddles).view(np.float64).ravel()]
-    return torch.from_numpy(np.concatenate([np.zeros(0), *parts])).to(dtype)
+    return torch.from_numpy(np.concatenate([np.zeros(0), *parts]))
 
 
 class FactoredScan(torch.autograd.Function):
@@ -109,7 +126,7 @@ class FactoredScan(torch.autograd.Function):
         H, h0, b, values = p_TBN.data, h0.resolve_conj().contiguous(), b.contiguous(), values.contiguous()
         settings = {"slope": epsilon, "parameters": len(values)}
         tensors = {"plan": factors.plan, "factors": values, "tables": factors.tables}
-        scratch = 6 * (H.shape[-1] + APART) * lanes(values.dtype)
+        scratch = 8 * (H.shape[-1] + APART) * lanes(values.dtype)
         call(f"{factors.family}_forward", H, settings, (), scratch, P=H, h0=h0, b=b, **tensors)
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(H, h0, b, values)
@@ -124,7 +141,7 @@ class FactoredScan(torch.autograd.Function):
         dH, dZ, G = readable(dH), room(H), first_gradient(H, dH, dlast)
         sums = {"db": values.new_empty(B, N), "dfactors": values.new_empty(B, len(values))}
         tensors = {"plan": ctx.factors.plan, "factors": values, "tables": ctx.factors.tables}
-        scratch = (len(values) + (7 + 2 * ctx.factors.waves) * (N + APART)) * lanes(values.dtype)
+        scratch = (len(values) + (9 + 2 * ctx.factors.waves) * (N + APART)) * lanes(values.dtype)
         name = f"{ctx.factors.family}_backward"
         call(name, H, ctx.settings, (), scratch, P=H, h0=h0, b=b, dH=dH, dZ=dZ, G=G, **tensors, **sums)
         return dZ, sums["dfactors"].sum(0), sums["db"].sum(0), G, None, None

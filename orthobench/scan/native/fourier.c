@@ -1,181 +1,211 @@
 /* W = D_3 R_2 F^-1 D_2 P R_1 F D_1: the equations are in parametrizations/unitary_product.py.
  *
- * s->factors has D_1, D_2, D_3 and the unit vectors of R_1, R_2, each as N real and N imaginary parts; what makes the
- * transforms unitary is in D_1 and D_2. s->plan has the permutation, the number of radices and the radices; s->tables, for
- * every radix r, the cosines and sines of 2 pi k / r, then the twiddle factors of its stage.
+ * s->factors has the angles of D_1, D_2, D_3, then the unit vectors of R_1, R_2, each as N real and N imaginary parts;
+ * s->tables has the cosines and sines of the angles (3 N, 2). F and F^-1 here are sums, which are made unitary by a
+ * factor 1 / N in D_2's. The transforms are done in place, so what lies between them, D_2, P and R_1, is in the order in
+ * which the first leaves its results. s->plan has the permutation, the number of radices and the radices; s->tables goes
+ * on with, for every radix r, the cosines and sines of 2 pi k / r, then the twiddle factors of its stage.
  */
 
 #include "lanes.h"
 
-typedef struct { int64_t m, s; const REAL *cosine, *sine, *twiddles; Wave x, y; } Stage;
+static inline Number sum(Number a, Number b) { return (Number){a.re + b.re, a.im + b.im}; }
+static inline Number difference(Number a, Number b) { return (Number){a.re - b.re, a.im - b.im}; }
+static inline Number below(Number a, Number b) { return (Number){a.re + b.im, a.im - b.re}; } /* a - i b */
+static inline Number above(Number a, Number b) { return (Number){a.re - b.im, a.im + b.re}; } /* a + i b */
 
-/* y[(p r + k) s + q] = e^(-2 pi i p k / (r m)) sum_j e^(-2 pi i j k / r) x[(p + j m) s + q]; x is used up. */
-static inline __attribute__((always_inline)) void stage(const int64_t r, Stage a) {
+/* y[k] = sum_j e^(-2 pi i j k / r) x[j step] for r = 2, 4, 8. */
+static inline __attribute__((always_inline)) void even_points(const int64_t r, const Number *x, int64_t step, Number *y) {
+    if (r == 2) {
+        y[0] = sum(x[0], x[step]), y[1] = difference(x[0], x[step]);
+    } else if (r == 4) {
+        Number a = sum(x[0], x[2 * step]), b = difference(x[0], x[2 * step]);
+        Number c = sum(x[step], x[3 * step]), d = difference(x[step], x[3 * step]);
+        y[0] = sum(a, c), y[1] = below(b, d), y[2] = difference(a, c), y[3] = above(b, d);
+    } else {
+        Number a[4], b[4];
+        even_points(4, x, 2 * step, a), even_points(4, x + step, 2 * step, b);
+        const REAL half = (REAL)0.70710678118654752;
+        Number c = below(b[1], b[1]), d = above(b[3], b[3]); /* b_1 and -b_3 turned by 45 degrees, but for a factor */
+        c.re *= half, c.im *= half, d.re *= half, d.im *= half;
+        y[0] = sum(a[0], b[0]), y[1] = sum(a[1], c), y[2] = below(a[2], b[2]), y[3] = difference(a[3], d);
+        y[4] = difference(a[0], b[0]), y[5] = difference(a[1], c), y[6] = above(a[2], b[2]), y[7] = sum(a[3], d);
+    }
+}
+
+/* The same for an odd r; x is used up. */
+static inline __attribute__((always_inline)) void odd_points(const int64_t r, const REAL *turns, Number *x, Number *y) {
+    y[0] = x[0];
+    for (int64_t j = 1; 2 * j < r; j++) { /* the sum and the difference of x_j and x_(r-j) take their places */
+        Number both = sum(x[j], x[r - j]);
+        x[r - j] = difference(x[j], x[r - j]), x[j] = both, y[0] = sum(y[0], both);
+    }
+    for (int64_t k = 1; 2 * k < r; k++) {
+        Number a = x[0], b = {{0}, {0}};
+        for (int64_t j = 1, jk = k; 2 * j < r; j++, jk = jk + k < r ? jk + k : jk + k - r) {
+            a.re += turns[jk] * x[j].re, a.im += turns[jk] * x[j].im;
+            b.re += turns[r + jk] * x[r - j].re, b.im += turns[r + jk] * x[r - j].im;
+        }
+        y[k] = below(a, b), y[r - k] = above(a, b);
+    }
+}
+
+typedef struct { int64_t m, blocks; const REAL *turns, *twiddles; Wave x; Number *spare; } Stage;
+
+/* In every block of r m numbers, x[p + k m] <- e^(-2 pi i p k / (r m)) sum_j e^(-2 pi i j k / r) x[p + j m]; transposed,
+ * the factor before the sum comes first. */
+static inline __attribute__((always_inline)) void stage(const int64_t r, const int transposed, Stage a) {
+    Number few[16], *z = r > 8 ? a.spare : few, *y = z + r;
     for (int64_t p = 0; p < a.m; p++)
-        for (int64_t q = 0; q < a.s; q++) {
-            vector *xr = a.x.re + p * a.s + q, *xi = a.x.im + p * a.s + q;
-            vector *yr = a.y.re + p * r * a.s + q, *yi = a.y.im + p * r * a.s + q;
-            int64_t step = a.m * a.s;
-            if (r == 2) {
-                yr[0] = xr[0] + xr[step], yi[0] = xi[0] + xi[step];
-                yr[a.s] = xr[0] - xr[step], yi[a.s] = xi[0] - xi[step];
-            } else if (r == 4) {
-                vector er = xr[0] + xr[2 * step], ei = xi[0] + xi[2 * step];
-                vector fr = xr[0] - xr[2 * step], fi = xi[0] - xi[2 * step];
-                vector gr = xr[step] + xr[3 * step], gi = xi[step] + xi[3 * step];
-                vector hr = xr[step] - xr[3 * step], hi = xi[step] - xi[3 * step];
-                yr[0] = er + gr, yi[0] = ei + gi;
-                yr[a.s] = fr + hi, yi[a.s] = fi - hr;
-                yr[2 * a.s] = er - gr, yi[2 * a.s] = ei - gi;
-                yr[3 * a.s] = fr - hi, yi[3 * a.s] = fi + hr;
-            } else if (r == 8) { /* two of four points, of the even and the odd */
-                vector br[2][4], bi[2][4];
-                UNROLL for (int half = 0; half < 2; half++) {
-                    const vector *ur = xr + half * step, *ui = xi + half * step;
-                    vector er = ur[0] + ur[4 * step], ei = ui[0] + ui[4 * step];
-                    vector fr = ur[0] - ur[4 * step], fi = ui[0] - ui[4 * step];
-                    vector gr = ur[2 * step] + ur[6 * step], gi = ui[2 * step] + ui[6 * step];
-                    vector hr = ur[2 * step] - ur[6 * step], hi = ui[2 * step] - ui[6 * step];
-                    br[half][0] = er + gr, bi[half][0] = ei + gi;
-                    br[half][1] = fr + hi, bi[half][1] = fi - hr;
-                    br[half][2] = er - gr, bi[half][2] = ei - gi;
-                    br[half][3] = fr - hi, bi[half][3] = fi + hr;
-                }
-                UNROLL for (int k = 0; k < 4; k++) {
-                    REAL wr = a.cosine[k], wi = -a.sine[k];
-                    vector zr = wr * br[1][k] - wi * bi[1][k], zi = wr * bi[1][k] + wi * br[1][k];
-                    yr[k * a.s] = br[0][k] + zr, yi[k * a.s] = bi[0][k] + zi;
-                    yr[(k + 4) * a.s] = br[0][k] - zr, yi[(k + 4) * a.s] = bi[0][k] - zi;
-                }
-            } else { /* odd: the sum and the difference of x_j and x_(r-j) take their places */
-                vector zero_r = xr[0], zero_i = xi[0], sum_r = zero_r, sum_i = zero_i;
-                for (int64_t j = 1; 2 * j < r; j++) {
-                    int64_t here = j * step, there = (r - j) * step;
-                    vector ur = xr[here] + xr[there], ui = xi[here] + xi[there];
-                    xr[there] = xr[here] - xr[there], xi[there] = xi[here] - xi[there];
-                    xr[here] = ur, xi[here] = ui;
-                    sum_r += ur, sum_i += ui;
-                }
-                yr[0] = sum_r, yi[0] = sum_i;
-                for (int64_t k = 1; 2 * k < r; k++) {
-                    vector er = zero_r, ei = zero_i, or = {0}, oi = {0};
-                    for (int64_t j = 1, jk = k; 2 * j < r; j++, jk = jk + k < r ? jk + k : jk + k - r) {
-                        er += a.cosine[jk] * xr[j * step], ei += a.cosine[jk] * xi[j * step];
-                        or += a.sine[jk] * xr[(r - j) * step], oi += a.sine[jk] * xi[(r - j) * step];
-                    }
-                    yr[k * a.s] = er + oi, yi[k * a.s] = ei - or;
-                    yr[(r - k) * a.s] = er - oi, yi[(r - k) * a.s] = ei + or;
-                }
+        for (int64_t block = 0; block < a.blocks; block++) {
+            Wave x = from(a.x, block * r * a.m + p);
+            const REAL *twiddle = a.twiddles + 2 * p * r;
+            UNROLL for (int64_t k = 0; k < r; k++) {
+                z[k] = at(x, k * a.m);
+                if (transposed && p && k) turn(twiddle[2 * k], twiddle[2 * k + 1], &z[k].re, &z[k].im);
             }
-            for (int64_t k = 1; p && k < r; k++) {
-                REAL wr = a.twiddles[2 * (p * r + k)], wi = a.twiddles[2 * (p * r + k) + 1];
-                vector zr = yr[k * a.s], zi = yi[k * a.s];
-                yr[k * a.s] = wr * zr - wi * zi, yi[k * a.s] = wr * zi + wi * zr;
+            if (r == 2 || r == 4 || r == 8) even_points(r, z, 1, y);
+            else odd_points(r, a.turns, z, y);
+            UNROLL for (int64_t k = 0; k < r; k++) {
+                if (!transposed && p && k) turn(twiddle[2 * k], twiddle[2 * k + 1], &y[k].re, &y[k].im);
+                put(x, k * a.m, y[k]);
             }
         }
 }
 
-/* x[k] <- sum_j e^(-2 pi i j k / N) x[j]; y is scratch. The inverse is the same with real and imaginary parts exchanged. */
-static void transform(const Scan *s, Wave *x, Wave *y) {
-    const int64_t *radices = s->plan + s->N + 1;
-    const REAL *table = s->tables;
-    Stage a = {s->N, 1, 0, 0, 0, *x, *y};
-    for (int64_t i = 0; i < radices[-1]; i++) {
-        int64_t r = radices[i];
-        a.m /= r, a.cosine = table, a.sine = table + r, a.twiddles = table + 2 * r;
-        switch (r) {
-            case 2: stage(2, a); break;
-            case 3: stage(3, a); break;
-            case 4: stage(4, a); break;
-            case 5: stage(5, a); break;
-            case 7: stage(7, a); break;
-            case 8: stage(8, a); break;
-            default: stage(r, a);
-        }
-        table += 2 * r + 2 * r * a.m;
-        a.s *= r;
-        Wave z = a.x;
-        a.x = a.y, a.y = z;
+static void any_stage(int64_t r, int transposed, Stage a) {
+    switch (r) {
+#define STAGE(r) case r: if (transposed) stage(r, 1, a); else stage(r, 0, a); break;
+        STAGE(2) STAGE(3) STAGE(4) STAGE(5) STAGE(7) STAGE(8)
+        default: if (transposed) stage(r, 1, a); else stage(r, 0, a);
     }
-    *x = a.x, *y = a.y;
+}
+
+/* x[place of k] <- sum_j e^(-2 pi i j k / N) x[j], or transposed; `spare` has room for 2 N numbers. */
+static void transform(const Scan *s, int transposed, Wave x, vector *spare) {
+    int64_t N = s->N, count = s->plan[N];
+    const int64_t *radices = s->plan + N + 1;
+    const REAL *table = s->tables + 6 * N;
+    Stage stages[64];
+    for (int64_t i = 0, m = N, blocks = 1; i < count; i++) {
+        int64_t r = radices[i];
+        m /= r;
+        stages[i] = (Stage){m, blocks, table, table + 2 * r, x, (Number *)spare};
+        table += 2 * r + 2 * r * m, blocks *= r;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        int64_t j = transposed ? count - 1 - i : i;
+        any_stage(radices[j], transposed, stages[j]);
+    }
 }
 
 static Wave exchanged(Wave x) { return (Wave){x.im, x.re}; }
 
-static void transform_back(const Scan *s, Wave *x, Wave *y) {
-    Wave u = exchanged(*x), v = exchanged(*y);
-    transform(s, &u, &v);
-    *x = exchanged(u), *y = exchanged(v);
-}
+/* F x, and F^-1 y of what F left: as F is symmetric, its transpose with real and imaginary parts exchanged. */
+static void forth(const Scan *s, Wave x, vector *spare) { transform(s, 0, x, spare); }
+static void back(const Scan *s, Wave y, vector *spare) { transform(s, 1, exchanged(y), spare); }
 
-typedef struct { vector re, im; } Number;
-
-/* v^H x */
-static Number inner(const REAL *v, Wave x, int64_t N) {
-    Number sum = {{0}, {0}};
-    for (int64_t j = 0; j < N; j++) {
-        sum.re += v[j] * x.re[j] + v[N + j] * x.im[j];
-        sum.im += v[j] * x.im[j] - v[N + j] * x.re[j];
-    }
+/* sum + conj(v_j) x */
+static inline Number along(Number sum, const REAL *v, int64_t j, int64_t N, Number x) {
+    sum.re += v[j] * x.re + v[N + j] * x.im;
+    sum.im += v[j] * x.im - v[N + j] * x.re;
     return sum;
 }
 
-/* y[j] = x[p[j]] - 2 v[p[j]] a, with a = v^H x; without a permutation y may be x. */
-static inline void reflect(const REAL *v, Number a, Wave x, const int64_t *permutation, Wave y, int64_t N) {
+static Number inner(const REAL *v, Wave x, int64_t N) {
+    Number sum = {{0}, {0}};
+    for (int64_t j = 0; j < N; j++) sum = along(sum, v, j, N, at(x, j));
+    return sum;
+}
+
+/* x - 2 v_j a; of all coordinates a reflection where a is v^H x. */
+static inline Number reflected(Number x, const REAL *v, int64_t j, int64_t N, Number a) {
+    x.re -= 2 * (v[j] * a.re - v[N + j] * a.im);
+    x.im -= 2 * (v[j] * a.im + v[N + j] * a.re);
+    return x;
+}
+
+/* dv -= 2 (conj(a) dy + conj(c) x), with a = v^H x and c = v^H dy; then dy becomes dx. */
+static void reflect_back(const REAL *v, Number a, Number c, Wave x, Wave dy, vector *dv, int64_t N) {
     for (int64_t j = 0; j < N; j++) {
-        int64_t k = permutation ? permutation[j] : j;
-        vector re = x.re[k] - 2 * (v[k] * a.re - v[N + k] * a.im);
-        y.im[j] = x.im[k] - 2 * (v[k] * a.im + v[N + k] * a.re);
-        y.re[j] = re;
+        Number u = at(x, j), w = at(dy, j);
+        dv[j] -= 2 * (a.re * w.re + a.im * w.im + c.re * u.re + c.im * u.im);
+        dv[N + j] -= 2 * (a.re * w.im - a.im * w.re + c.re * u.im - c.im * u.re);
+        put(dy, j, reflected(w, v, j, N, c));
     }
 }
 
-/* dv -= 2 (conj(a) dy + conj(c) x), with c = v^H dy; then dy becomes dx. */
-static void reflect_back(const REAL *v, Number a, Wave x, Wave dy, vector *dv, int64_t N) {
-    Number c = inner(v, dy, N);
+static inline void diagonal(const REAL *turns, Wave x, Wave y, int64_t N) {
     for (int64_t j = 0; j < N; j++) {
-        vector re = dy.re[j], im = dy.im[j];
-        dv[j] -= 2 * (a.re * re + a.im * im + c.re * x.re[j] + c.im * x.im[j]);
-        dv[N + j] -= 2 * (a.re * im - a.im * re + c.re * x.im[j] - c.im * x.re[j]);
-        dy.re[j] = re - 2 * (v[j] * c.re - v[N + j] * c.im);
-        dy.im[j] = im - 2 * (v[j] * c.im + v[N + j] * c.re);
+        Number z = at(x, j);
+        turn(turns[2 * j], turns[2 * j + 1], &z.re, &z.im);
+        put(y, j, z);
+    }
+}
+
+/* D_2 P R_1 x, with a = v^H x. */
+static inline void middle(const Scan *s, Number a, Wave x, Wave y) {
+    int64_t N = s->N;
+    const REAL *turns = s->tables + 2 * N, *v = s->factors + 3 * N;
+    for (int64_t j = 0; j < N; j++) {
+        int64_t k = s->plan[j];
+        Number z = reflected(at(x, k), v, k, N, a);
+        turn(turns[2 * j], turns[2 * j + 1], &z.re, &z.im);
+        put(y, j, z);
     }
 }
 
 static void multiply_factors(const Scan *s, Wave h, vector *scratch) {
     int64_t N = s->N;
-    const REAL *d = s->factors, *v = d + 6 * N, *w = d + 8 * N;
-    Wave x = h, y = wave(&scratch, N);
-    scale(x, d, x, N);
-    transform(s, &x, &y);
-    reflect(v, inner(v, x, N), x, s->plan, y, N);
-    scale(y, d + 2 * N, y, N);
-    transform_back(s, &y, &x);
-    reflect(w, inner(w, y, N), y, 0, y, N);
-    scale(y, d + 4 * N, h, N);
+    const REAL *turns = s->tables, *v = s->factors + 3 * N, *w = v + 2 * N;
+    Wave y = wave(&scratch, N);
+    diagonal(turns, h, h, N);
+    forth(s, h, scratch);
+    middle(s, inner(v, h, N), h, y);
+    back(s, y, scratch);
+    Number c = inner(w, y, N);
+    for (int64_t j = 0; j < N; j++) put(h, j, reflected(at(y, j), w, j, N, c));
+    diagonal(turns + 4 * N, h, h, N);
 }
 
 static void multiply_factors_back(const Scan *s, Wave h, Wave G, vector *dfactors, vector *scratch) {
     int64_t N = s->N;
-    const REAL *d = s->factors, *v = d + 6 * N, *w = d + 8 * N;
-    Wave x = wave(&scratch, N), y = wave(&scratch, N), z = wave(&scratch, N), u = wave(&scratch, N);
-    scale(h, d, x, N);
-    transform(s, &x, &z); /* x: F D_1 h */
+    const REAL *first = s->tables, *second = first + 2 * N, *third = second + 2 * N;
+    const REAL *v = s->factors + 3 * N, *w = v + 2 * N;
+    vector *dfirst = dfactors, *dsecond = dfirst + N, *dthird = dsecond + N, *dv = dthird + N, *dw = dv + 2 * N;
+    Wave x = wave(&scratch, N), y = wave(&scratch, N);
+    diagonal(first, h, x, N);
+    forth(s, x, scratch); /* x: F D_1 h */
     Number a = inner(v, x, N);
-    reflect(v, a, x, s->plan, u, N); /* u: P R_1 x */
-    scale(u, d + 2 * N, y, N);
-    transform_back(s, &y, &z); /* y: F^-1 D_2 u */
-    Number c = inner(w, y, N);
-    reflect(w, c, y, 0, z, N);
-    scale_back(z, G, d + 4 * N, G, dfactors + 4 * N, N);
-    reflect_back(w, c, y, G, dfactors + 8 * N, N);
-    y = G;
-    transform(s, &y, &z);
-    scale_back(u, y, d + 2 * N, y, dfactors + 2 * N, N);
-    for (int64_t j = 0; j < N; j++) z.re[s->plan[j]] = y.re[j], z.im[s->plan[j]] = y.im[j];
-    reflect_back(v, a, x, z, dfactors + 6 * N, N);
-    transform_back(s, &z, &y);
-    scale_back(h, z, d, G, dfactors, N);
+    middle(s, a, x, y);
+    back(s, y, scratch); /* y: F^-1 D_2 P R_1 x */
+    Number c = inner(w, y, N), d = {{0}, {0}};
+    for (int64_t j = 0; j < N; j++) {
+        Number z = reflected(at(y, j), w, j, N, c), g = at(G, j);
+        turn_back(third[2 * j], third[2 * j + 1], &g.re, &g.im);
+        dthird[j] += dangle(z.re, z.im, g.re, g.im);
+        d = along(d, w, j, N, g);
+        put(G, j, g);
+    }
+    reflect_back(w, c, d, y, G, dw, N);
+    forth(s, G, scratch);
+    d = (Number){{0}, {0}};
+    for (int64_t j = 0; j < N; j++) { /* y: from now on the gradient of R_1 x */
+        int64_t k = s->plan[j];
+        Number z = reflected(at(x, k), v, k, N, a), g = at(G, j);
+        turn_back(second[2 * j], second[2 * j + 1], &g.re, &g.im);
+        dsecond[j] += dangle(z.re, z.im, g.re, g.im);
+        d = along(d, v, k, N, g);
+        put(y, k, g);
+    }
+    reflect_back(v, a, d, x, y, dv, N);
+    back(s, y, scratch);
+    for (int64_t j = 0; j < N; j++) {
+        Number z = at(h, j), g = at(y, j);
+        turn_back(first[2 * j], first[2 * j + 1], &g.re, &g.im);
+        dfirst[j] += dangle(z.re, z.im, g.re, g.im);
+        put(G, j, g);
+    }
 }
 
 void fourier_forward(const Scan *s, int64_t first, int64_t last, vector *scratch) {

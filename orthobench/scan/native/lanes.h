@@ -11,6 +11,7 @@
 #include "square.h"
 
 typedef struct { vector *re, *im; } Wave; /* N complex numbers in every lane */
+typedef struct { vector re, im; } Number;
 
 typedef void Apply(const Scan *, Wave h, vector *scratch);
 /* From h and G = dL/d(W h): G becomes dL/dh, and the gradients of the factors are added to dfactors. */
@@ -24,70 +25,83 @@ static inline Wave wave(vector **scratch, int64_t N) {
     return found;
 }
 
-/* Rows that the next step reads or writes, far apart as they are, begin to come. */
-static inline void expect(const REAL *rows, int64_t distance, int64_t count, int64_t N) {
-    for (int64_t m = 0; m < count; m++)
-        for (int64_t j = 0; j < 2 * N; j += 64 / (int64_t)sizeof(REAL)) __builtin_prefetch(rows + m * distance + j, 1);
+static inline Number at(Wave x, int64_t j) { return (Number){x.re[j], x.im[j]}; }
+
+static inline void put(Wave x, int64_t j, Number z) { x.re[j] = z.re, x.im[j] = z.im; }
+
+/* (x, y) rotated by the angle of c + is, and back: products of x + iy with that number, and with its conjugate. */
+static inline void turn(REAL c, REAL s, vector *x, vector *y) {
+    vector before = *x;
+    *x = c * before - s * *y;
+    *y = c * *y + s * before;
 }
 
-/* `count` rows of N complex numbers, their parts side by side, into lanes; a lane without a row repeats the first. */
-static void gather(const REAL *rows, int64_t distance, int64_t count, int64_t N, Wave to) {
-    const REAL *row[LANES];
-    for (int64_t m = 0; m < LANES; m++) row[m] = rows + (m < count ? m : 0) * distance;
-    int64_t j = 0;
+static inline void turn_back(REAL c, REAL s, vector *x, vector *y) {
+    vector after = *x;
+    *x = c * after + s * *y;
+    *y = c * *y - s * after;
+}
+
+/* The gradient of the angle, from both numbers and their gradients (p, q), all before or all after the rotation. */
+static inline vector dangle(vector x, vector y, vector p, vector q) { return q * x - p * y; }
+
+#define PART (LANES / 2) /* complex numbers of a row that one vector holds */
+
+/* Rows of a block, from its first one on; a lane without a row has the last one's, and the same numbers. */
+typedef struct { int64_t row[LANES]; } Places;
+
+static inline Places places(int64_t count, int64_t distance) {
+    Places found;
+    for (int64_t m = 0; m < LANES; m++) found.row[m] = (m < count ? m : count - 1) * distance;
+    return found;
+}
+
+/* Parts of rows that the next step reads or writes, far apart as they are, begin to come. */
+static inline void expect(const REAL *rows, const Places *at) {
+    UNROLL_LANES for (int m = 0; m < LANES; m++) __builtin_prefetch(rows + at->row[m], 1);
+}
+
+/* `units` numbers of every row, real and imaginary parts side by side, into lanes. */
+static inline void gather_part(const REAL *rows, const Places *at, int64_t units, Wave to) {
 #if !defined(__clang__)
-    for (; j + LANES / 2 <= N; j += LANES / 2) {
+    if (units == PART) {
         vector square[LANES];
-        UNROLL_LANES for (int m = 0; m < LANES; m++) square[m] = *(const vector *)(row[m] + 2 * j);
+        UNROLL_LANES for (int m = 0; m < LANES; m++) square[m] = *(const vector *)(rows + at->row[m]);
         transpose(square);
-        UNROLL_LANES for (int i = 0; i < LANES / 2; i++) {
-            to.re[j + i] = square[2 * i];
-            to.im[j + i] = square[2 * i + 1];
-        }
+        UNROLL_LANES for (int i = 0; i < PART; i++) put(to, i, (Number){square[2 * i], square[2 * i + 1]});
+        return;
     }
 #endif
-    for (; j < N; j++)
-        for (int64_t m = 0; m < LANES; m++) to.re[j][m] = row[m][2 * j], to.im[j][m] = row[m][2 * j + 1];
+    for (int64_t i = 0; i < units; i++)
+        for (int64_t m = 0; m < LANES; m++)
+            to.re[i][m] = rows[at->row[m] + 2 * i], to.im[i][m] = rows[at->row[m] + 2 * i + 1];
 }
 
-static void scatter(Wave from, REAL *rows, int64_t distance, int64_t count, int64_t N) {
-    int64_t j = 0;
+static inline void scatter_part(Wave from, REAL *rows, const Places *at, int64_t units) {
 #if !defined(__clang__)
-    for (; j + LANES / 2 <= N; j += LANES / 2) {
+    if (units == PART) {
         vector square[LANES];
-        UNROLL_LANES for (int i = 0; i < LANES / 2; i++) {
-            square[2 * i] = from.re[j + i];
-            square[2 * i + 1] = from.im[j + i];
-        }
+        UNROLL_LANES for (int i = 0; i < PART; i++) square[2 * i] = from.re[i], square[2 * i + 1] = from.im[i];
         transpose(square);
-        for (int64_t m = 0; m < count; m++) *(vector *)(rows + m * distance + 2 * j) = square[m];
+        UNROLL_LANES for (int m = 0; m < LANES; m++) *(vector *)(rows + at->row[m]) = square[m];
+        return;
     }
 #endif
-    for (; j < N; j++)
-        for (int64_t m = 0; m < count; m++) {
-            rows[m * distance + 2 * j] = from.re[j][m];
-            rows[m * distance + 2 * j + 1] = from.im[j][m];
-        }
+    for (int64_t i = 0; i < units; i++)
+        for (int64_t m = 0; m < LANES; m++)
+            rows[at->row[m] + 2 * i] = from.re[i][m], rows[at->row[m] + 2 * i + 1] = from.im[i][m];
 }
 
-/* y[j] = x[j] d[j] for d's N real parts, then N imaginary ones; y may be x. */
-static inline void scale(Wave x, const REAL *d, Wave y, int64_t N) {
-    for (int64_t j = 0; j < N; j++) {
-        vector re = x.re[j], im = x.im[j];
-        y.re[j] = d[j] * re - d[N + j] * im;
-        y.im[j] = d[j] * im + d[N + j] * re;
-    }
+#define EACH_PART for (int64_t j = 0, units; units = N - j < PART ? N - j : PART, j < N; j += PART)
+
+static inline Wave from(Wave x, int64_t j) { return (Wave){x.re + j, x.im + j}; }
+
+static void gather(const REAL *rows, const Places *at, int64_t N, Wave to) {
+    EACH_PART gather_part(rows + 2 * j, at, units, from(to, j));
 }
 
-/* dd += conj(x) dy and dx = conj(d) dy, which may be dy. */
-static inline void scale_back(Wave x, Wave dy, const REAL *d, Wave dx, vector *dd, int64_t N) {
-    for (int64_t j = 0; j < N; j++) {
-        vector re = dy.re[j], im = dy.im[j];
-        dd[j] += x.re[j] * re + x.im[j] * im;
-        dd[N + j] += x.re[j] * im - x.im[j] * re;
-        dx.re[j] = d[j] * re + d[N + j] * im;
-        dx.im[j] = d[j] * im - d[N + j] * re;
-    }
+static void scatter(Wave x, REAL *rows, const Places *at, int64_t N) {
+    EACH_PART scatter_part(from(x, j), rows + 2 * j, at, units);
 }
 
 /* The sums of every row, (count, K). */
@@ -99,23 +113,27 @@ static void write_sums(const vector *sums, REAL *rows, int64_t count, int64_t K)
 static inline void lanes_forward(const Scan *s, int64_t first, int64_t last, vector *scratch, Apply *apply) {
     int64_t B = s->B, N = s->N, width = 2 * N;
     REAL e = (REAL)s->slope;
-    Wave h = wave(&scratch, N), p = wave(&scratch, N);
+    Wave h = wave(&scratch, N);
     for (int64_t row = first; row < last; row += LANES) {
         int64_t count = last - row < LANES ? last - row : LANES;
-        gather(s->h0 + row * width, width, count, N, h);
+        Places rows = places(count, width);
+        gather(s->h0 + row * width, &rows, N, h);
         for (int64_t t = 0; t < s->T; t++) {
-            if (t + 1 < s->T) expect(AT(s->P, t + 1, row, width), width, count, N);
+            REAL *block = AT(s->P, t, row, width);
             apply(s, h, scratch);
-            gather(AT(s->P, t, row, width), width, count, N, p);
-            for (int64_t j = 0; j < N; j++) {
-                REAL x[LANES], y[LANES], b = s->b[j];
-                *(vector *)x = h.re[j] + p.re[j];
-                *(vector *)y = h.im[j] + p.im[j];
-                for (int64_t m = 0; m < LANES; m++) modulate(x + m, y + m, b, e);
-                h.re[j] = *(vector *)x;
-                h.im[j] = *(vector *)y;
+            EACH_PART {
+                vector re[PART], im[PART];
+                if (t + 1 < s->T) expect(AT(s->P, t + 1, row, width) + 2 * j, &rows);
+                gather_part(block + 2 * j, &rows, units, (Wave){re, im});
+                for (int64_t i = 0; i < units; i++) {
+                    REAL x[LANES], y[LANES], b = s->b[j + i];
+                    *(vector *)x = h.re[j + i] + re[i];
+                    *(vector *)y = h.im[j + i] + im[i];
+                    for (int64_t m = 0; m < LANES; m++) modulate(x + m, y + m, b, e);
+                    put(h, j + i, (Number){*(vector *)x, *(vector *)y});
+                }
+                scatter_part(from(h, j), block + 2 * j, &rows, units);
             }
-            scatter(h, AT(s->P, t, row, width), width, count, N);
         }
     }
 }
@@ -123,37 +141,41 @@ static inline void lanes_forward(const Scan *s, int64_t first, int64_t last, vec
 static inline void lanes_backward(const Scan *s, int64_t first, int64_t last, vector *scratch, Reverse *reverse) {
     int64_t B = s->B, N = s->N, width = 2 * N, K = s->parameters;
     REAL e = (REAL)s->slope;
-    Wave h = wave(&scratch, N), G = wave(&scratch, N), outside = wave(&scratch, N);
+    Wave h = wave(&scratch, N), G = wave(&scratch, N);
     vector *db = scratch, *dfactors = db + N;
     scratch = dfactors + K;
     for (int64_t row = first; row < last; row += LANES) {
         int64_t count = last - row < LANES ? last - row : LANES;
         memset(db, 0, (N + K) * sizeof *db);
-        gather(s->G + row * width, width, count, N, G);
-        gather(AT(s->P, s->T - 1, row, width), width, count, N, h);
+        Places rows = places(count, width), outside_rows = places(count, s->dH_row);
+        gather(s->G + row * width, &rows, N, G);
+        gather(AT(s->P, s->T - 1, row, width), &rows, N, h);
         for (int64_t t = s->T - 1; t >= 0; t--) {
-            if (t > 1) expect(AT(s->P, t - 2, row, width), width, count, N);
-            if (t > 1 && s->dH) expect(OUTSIDE(t - 2, row), s->dH_row, count, N);
-            if (t > 0) expect(AT(s->dZ, t - 1, row, width), width, count, N);
-            for (int64_t j = 0; j < N; j++) {
-                REAL Gx[LANES], Gy[LANES], x[LANES], y[LANES], sum[LANES], b = s->b[j];
-                *(vector *)Gx = G.re[j], *(vector *)Gy = G.im[j], *(vector *)x = h.re[j], *(vector *)y = h.im[j];
-                *(vector *)sum = db[j];
-                if (b > 0) /* outside of the loop, which then divides less */
-                    for (int64_t m = 0; m < LANES; m++) demodulate(Gx + m, Gy + m, x[m], y[m], b, 1, e, sum + m);
-                else
-                    for (int64_t m = 0; m < LANES; m++) demodulate(Gx + m, Gy + m, x[m], y[m], b, 0, e, sum + m);
-                G.re[j] = *(vector *)Gx, G.im[j] = *(vector *)Gy, db[j] = *(vector *)sum;
+            const REAL *before = t ? AT(s->P, t - 1, row, width) : s->h0 + row * width;
+            const REAL *outside = t < s->T - 1 ? OUTSIDE(t, row) : 0;
+            EACH_PART {
+                vector re[PART], im[PART];
+                if (t > 1) expect(AT(s->P, t - 2, row, width) + 2 * j, &rows);
+                if (t > 0 && s->dH) expect(OUTSIDE(t - 1, row) + 2 * j, &outside_rows);
+                if (t > 0) expect(AT(s->dZ, t - 1, row, width) + 2 * j, &rows);
+                if (outside) {
+                    gather_part(outside + 2 * j, &outside_rows, units, (Wave){re, im});
+                    for (int64_t i = 0; i < units; i++) G.re[j + i] += re[i], G.im[j + i] += im[i];
+                }
+                for (int64_t i = 0; i < units; i++) {
+                    REAL Gx[LANES], Gy[LANES], x[LANES], y[LANES], sum[LANES], b = s->b[j + i];
+                    *(vector *)Gx = G.re[j + i], *(vector *)Gy = G.im[j + i];
+                    *(vector *)x = h.re[j + i], *(vector *)y = h.im[j + i], *(vector *)sum = db[j + i];
+                    for (int64_t m = 0; m < LANES; m++) demodulate(Gx + m, Gy + m, x[m], y[m], b, e, sum + m);
+                    put(G, j + i, (Number){*(vector *)Gx, *(vector *)Gy});
+                    db[j + i] = *(vector *)sum;
+                }
+                scatter_part(from(G, j), AT(s->dZ, t, row, width) + 2 * j, &rows, units);
+                gather_part(before + 2 * j, &rows, units, from(h, j));
             }
-            scatter(G, AT(s->dZ, t, row, width), width, count, N);
-            gather(t ? AT(s->P, t - 1, row, width) : s->h0 + row * width, width, count, N, h);
             reverse(s, h, G, dfactors, scratch);
-            if (t && s->dH) {
-                gather(OUTSIDE(t - 1, row), s->dH_row, count, N, outside);
-                for (int64_t j = 0; j < N; j++) G.re[j] += outside.re[j], G.im[j] += outside.im[j];
-            }
         }
-        scatter(G, s->G + row * width, width, count, N);
+        scatter(G, s->G + row * width, &rows, N);
         write_sums(db, s->db + row * N, count, N);
         write_sums(dfactors, s->dfactors + row * K, count, K);
     }

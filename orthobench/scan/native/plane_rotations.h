@@ -26,19 +26,20 @@ static inline Rotations rotations_of(const Scan *s) {
 static inline int64_t place(Rotations w, int64_t j) { return (j & 1) * (w.N / 2 + APART) + j / 2; }
 
 static inline void take(Rotations w, const REAL *rows, int64_t distance, int64_t count, vector *to) {
-    gather(rows, distance, count, w.N / 2, (Wave){to, to + w.N / 2 + APART});
+    Places at = places(count, distance);
+    gather(rows, &at, w.N / 2, (Wave){to, to + w.N / 2 + APART});
 }
 
 static inline void give(Rotations w, vector *from, REAL *rows, int64_t count) {
-    scatter((Wave){from, from + w.N / 2 + APART}, rows, w.N, count, w.N / 2);
+    Places at = places(count, w.N);
+    scatter((Wave){from, from + w.N / 2 + APART}, rows, &at, w.N / 2);
 }
 
 static inline void rotate(Rotations w, vector *u) {
     for (int64_t r = 0; r < w.count; r++) {
-        vector *a = u + w.places[2 * r], *b = u + w.places[2 * r + 1], x = *a, y = *b;
-        REAL c = w.turns[2 * r], s = w.turns[2 * r + 1];
-        *a = c * x - s * y;
-        *b = c * y + s * x;
+        vector x = u[w.places[2 * r]], y = u[w.places[2 * r + 1]];
+        turn(w.turns[2 * r], w.turns[2 * r + 1], &x, &y);
+        u[w.places[2 * r]] = x, u[w.places[2 * r + 1]] = y;
     }
 }
 
@@ -65,11 +66,9 @@ static inline void rotate_back(Rotations w, const REAL *h, const REAL *dz, const
         int64_t a = w.places[2 * r], b = w.places[2 * r + 1];
         REAL c = w.turns[2 * r], s = w.turns[2 * r + 1];
         vector x = u[a], y = u[b], p = g[a], q = g[b];
-        sums[1 + r] += q * x - p * y;
-        u[a] = c * x + s * y;
-        u[b] = c * y - s * x;
-        g[a] = c * p + s * q;
-        g[b] = c * q - s * p;
+        sums[1 + r] += dangle(x, y, p, q);
+        turn_back(c, s, &x, &y), turn_back(c, s, &p, &q);
+        u[a] = x, u[b] = y, g[a] = p, g[b] = q;
     }
     vector along = {0};
     for (int64_t j = 0; j < w.N; j++) along += g[place(w, j)] * u[place(w, j)];

@@ -1,77 +1,53 @@
 /* W = D G_L ... G_1, layers of rotations of pairs: the equations are in parametrizations/givens.py.
  *
- * s->factors has, for every layer, four rows of N numbers: real and imaginary parts of what multiplies a coordinate, and of
- * what multiplies its partner; then both parts of D. s->plan has L, and the partners (L, N).
+ * s->plan has the number M of pairs, then their coordinates (M, 2) in the order in which they are rotated. s->dfactors is
+ * for theta and phi of every pair (M, 2), then omega (N); s->tables has the cosine and the sine of each.
  */
 
 #include "lanes.h"
 
-#define LAYER                                                                                                          \
-    int64_t N = s->N;                                                                                                  \
-    const int64_t *partner = s->plan + 1 + l * N;                                                                      \
-    const REAL *cr = s->factors + l * 4 * N, *ci = cr + N, *sr = ci + N, *si = sr + N;
-
-static void turn(const Scan *s, int64_t l, Wave x, Wave y) {
-    LAYER
-    for (int64_t j = 0; j < N; j++) {
-        int64_t k = partner[j];
-        vector ar = x.re[j], ai = x.im[j], br = x.re[k], bi = x.im[k];
-        if (k == j) y.re[j] = ar, y.im[j] = ai;
-        if (k <= j) continue;
-        y.re[j] = cr[j] * ar - ci[j] * ai + sr[j] * br - si[j] * bi;
-        y.im[j] = cr[j] * ai + ci[j] * ar + sr[j] * bi + si[j] * br;
-        y.re[k] = cr[k] * br - ci[k] * bi + sr[k] * ar - si[k] * ai;
-        y.im[k] = cr[k] * bi + ci[k] * br + sr[k] * ai + si[k] * ar;
-    }
-}
-
-/* dy becomes dx. */
-static void turn_back(const Scan *s, int64_t l, Wave x, Wave dy, vector *dfactors) {
-    LAYER
-    vector *dcr = dfactors + l * 4 * N, *dci = dcr + N, *dsr = dci + N, *dsi = dsr + N;
-    for (int64_t j = 0; j < N; j++) {
-        int64_t k = partner[j];
-        if (k <= j) continue;
-        vector ar = x.re[j], ai = x.im[j], br = x.re[k], bi = x.im[k];
-        vector ur = dy.re[j], ui = dy.im[j], wr = dy.re[k], wi = dy.im[k];
-        dcr[j] += ar * ur + ai * ui;
-        dci[j] += ar * ui - ai * ur;
-        dsr[j] += br * ur + bi * ui;
-        dsi[j] += br * ui - bi * ur;
-        dcr[k] += br * wr + bi * wi;
-        dci[k] += br * wi - bi * wr;
-        dsr[k] += ar * wr + ai * wi;
-        dsi[k] += ar * wi - ai * wr;
-        dy.re[j] = cr[j] * ur + ci[j] * ui + sr[k] * wr + si[k] * wi;
-        dy.im[j] = cr[j] * ui - ci[j] * ur + sr[k] * wi - si[k] * wr;
-        dy.re[k] = cr[k] * wr + ci[k] * wi + sr[j] * ur + si[j] * ui;
-        dy.im[k] = cr[k] * wi - ci[k] * wr + sr[j] * ui - si[j] * ur;
+static inline void rotate_pairs(int64_t M, const int64_t *restrict pairs, const REAL *restrict turns, Wave x) {
+    for (int64_t m = 0; m < M; m++, pairs += 2, turns += 4) {
+        Number a = at(x, pairs[0]), b = at(x, pairs[1]);
+        turn(turns[2], turns[3], &b.re, &b.im);
+        turn(turns[0], turns[1], &a.re, &b.re), turn(turns[0], turns[1], &a.im, &b.im);
+        put(x, pairs[0], a), put(x, pairs[1], b);
     }
 }
 
 static void rotate(const Scan *s, Wave h, vector *scratch) {
     (void)scratch;
-    int64_t L = s->plan[0];
-    for (int64_t l = 0; l < L; l++) turn(s, l, h, h);
-    scale(h, s->factors + 4 * L * s->N, h, s->N);
+    rotate_pairs(s->plan[0], s->plan + 1, s->tables, h);
+    const REAL *omega = s->tables + 4 * s->plan[0];
+    for (int64_t j = 0, N = s->N; j < N; j++) turn(omega[2 * j], omega[2 * j + 1], h.re + j, h.im + j);
 }
 
-static Wave layer(vector *scratch, int64_t l, int64_t N) {
-    scratch += l * 2 * (N + APART);
-    return wave(&scratch, N);
-}
-
+/* The rotations are undone, so that their inputs need not be kept. */
 static void rotate_back(const Scan *s, Wave h, Wave G, vector *dfactors, vector *scratch) {
-    int64_t L = s->plan[0], N = s->N;
-    Wave x = h; /* the input of every layer, one after another */
-    for (int64_t l = 0; l < L; l++) {
-        Wave y = layer(scratch, l, N);
-        turn(s, l, x, y);
-        x = y;
+    int64_t N = s->N, M = s->plan[0];
+    const int64_t *pairs = s->plan + 1;
+    const REAL *turns = s->tables, *omega = turns + 4 * M;
+    vector *domega = dfactors + 2 * M;
+    Wave y = wave(&scratch, N);
+    memcpy(y.re, h.re, N * sizeof *h.re), memcpy(y.im, h.im, N * sizeof *h.im);
+    rotate_pairs(M, pairs, turns, y);
+    for (int64_t j = 0; j < N; j++) {
+        Number z = at(y, j), p = at(G, j);
+        turn_back(omega[2 * j], omega[2 * j + 1], &p.re, &p.im);
+        domega[j] += dangle(z.re, z.im, p.re, p.im);
+        put(G, j, p);
     }
-    scale_back(x, G, s->factors + 4 * L * N, G, dfactors + 4 * L * N, N);
-    for (int64_t l = L - 1; l >= 0; l--)
-        turn_back(s, l, l ? layer(scratch, l - 1, N) : h, G, dfactors);
+    for (int64_t m = M - 1; m >= 0; m--) {
+        const REAL *theta = turns + 4 * m, *phi = theta + 2;
+        int64_t j = pairs[2 * m], k = pairs[2 * m + 1];
+        Number a = at(y, j), b = at(y, k), p = at(G, j), q = at(G, k);
+        dfactors[2 * m] += dangle(a.re, b.re, p.re, q.re) + dangle(a.im, b.im, p.im, q.im);
+        turn_back(theta[0], theta[1], &a.re, &b.re), turn_back(theta[0], theta[1], &a.im, &b.im);
+        turn_back(theta[0], theta[1], &p.re, &q.re), turn_back(theta[0], theta[1], &p.im, &q.im);
+        dfactors[2 * m + 1] += dangle(b.re, b.im, q.re, q.im);
+        turn_back(phi[0], phi[1], &b.re, &b.im), turn_back(phi[0], phi[1], &q.re, &q.im);
+        put(y, j, a), put(y, k, b), put(G, j, p), put(G, k, q);
+    }
 }
 
 void rotations_forward(const Scan *s, int64_t first, int64_t last, vector *scratch) {
