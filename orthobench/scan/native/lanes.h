@@ -47,12 +47,12 @@ static inline vector dangle(vector x, vector y, vector p, vector q) { return q *
 
 #define PART (LANES / 2) /* complex numbers of a row that one vector holds */
 
-/* Rows of a block, from its first one on; a lane without a row has the last one's, and the same numbers. */
-typedef struct { int64_t row[LANES]; } Places;
+/* Rows of a block, from its first one on; a lane without a row has the first one's numbers. */
+typedef struct { int64_t count, row[LANES]; } Places;
 
 static inline Places places(int64_t count, int64_t distance) {
-    Places found;
-    for (int64_t m = 0; m < LANES; m++) found.row[m] = (m < count ? m : count - 1) * distance;
+    Places found = {.count = count};
+    for (int64_t m = 0; m < LANES; m++) found.row[m] = (m < count ? m : 0) * distance;
     return found;
 }
 
@@ -62,7 +62,7 @@ static inline void expect(const REAL *rows, const Places *at) {
 }
 
 /* `units` numbers of every row, real and imaginary parts side by side, into lanes. */
-static inline void gather_part(const REAL *rows, const Places *at, int64_t units, Wave to) {
+static inline __attribute__((always_inline)) void gather_part(const REAL *rows, const Places *at, int64_t units, Wave to) {
 #if !defined(__clang__)
     if (units == PART) {
         vector square[LANES];
@@ -77,18 +77,24 @@ static inline void gather_part(const REAL *rows, const Places *at, int64_t units
             to.re[i][m] = rows[at->row[m] + 2 * i], to.im[i][m] = rows[at->row[m] + 2 * i + 1];
 }
 
-static inline void scatter_part(Wave from, REAL *rows, const Places *at, int64_t units) {
+static inline __attribute__((always_inline)) void scatter_part(Wave from, REAL *rows, const Places *at, int64_t units) {
 #if !defined(__clang__)
     if (units == PART) {
         vector square[LANES];
         UNROLL_LANES for (int i = 0; i < PART; i++) square[2 * i] = from.re[i], square[2 * i + 1] = from.im[i];
         transpose(square);
-        UNROLL_LANES for (int m = 0; m < LANES; m++) *(vector *)(rows + at->row[m]) = square[m];
+        if (at->count == LANES) {
+            UNROLL_LANES for (int m = 0; m < LANES; m++) *(vector *)(rows + at->row[m]) = square[m];
+        } else {
+            vector found[LANES];
+            memcpy(found, square, sizeof found);
+            for (int m = 0; m < at->count; m++) *(vector *)(rows + at->row[m]) = found[m];
+        }
         return;
     }
 #endif
     for (int64_t i = 0; i < units; i++)
-        for (int64_t m = 0; m < LANES; m++)
+        for (int64_t m = 0; m < at->count; m++)
             rows[at->row[m] + 2 * i] = from.re[i][m], rows[at->row[m] + 2 * i + 1] = from.im[i][m];
 }
 
@@ -96,11 +102,11 @@ static inline void scatter_part(Wave from, REAL *rows, const Places *at, int64_t
 
 static inline Wave from(Wave x, int64_t j) { return (Wave){x.re + j, x.im + j}; }
 
-static void gather(const REAL *rows, const Places *at, int64_t N, Wave to) {
+static __attribute__((noinline)) void gather(const REAL *rows, const Places *at, int64_t N, Wave to) {
     EACH_PART gather_part(rows + 2 * j, at, units, from(to, j));
 }
 
-static void scatter(Wave x, REAL *rows, const Places *at, int64_t N) {
+static __attribute__((noinline)) void scatter(Wave x, REAL *rows, const Places *at, int64_t N) {
     EACH_PART scatter_part(from(x, j), rows + 2 * j, at, units);
 }
 

@@ -37,9 +37,9 @@ static inline void give(Rotations w, vector *from, REAL *rows, int64_t count) {
 
 static inline void rotate(Rotations w, vector *u) {
     for (int64_t r = 0; r < w.count; r++) {
-        vector x = u[w.places[2 * r]], y = u[w.places[2 * r + 1]];
+        vector *a = u + w.places[2 * r], *b = u + w.places[2 * r + 1], x = *a, y = *b;
         turn(w.turns[2 * r], w.turns[2 * r + 1], &x, &y);
-        u[w.places[2 * r]] = x, u[w.places[2 * r + 1]] = y;
+        *a = x, *b = y;
     }
 }
 

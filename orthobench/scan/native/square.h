@@ -13,9 +13,8 @@ typedef __typeof__(__builtin_choose_expr(sizeof(REAL) == 8, (long_lanes){0}, (sh
 
 /* LANES vectors as the rows of a square, transposed. */
 static inline __attribute__((always_inline)) void transpose(vector *v) {
-    static const __typeof__(((lane_index){0})[0]) numbers[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-    lane_index lane;
-    memcpy(&lane, numbers, sizeof lane);
+    lane_index lane = {0};
+    UNROLL_LANES for (int i = 0; i < LANES; i++) lane[i] = i; /* a constant, as the compiler sees */
     _Pragma("GCC unroll 8") for (int h = (int)LANES / 2; h; h /= 2) {
         lane_index low = lane + (((lane & h) != 0) & ((int)LANES - h)), high = low + h;
         UNROLL_LANES for (int i = 0; i < LANES; i++) {
@@ -29,9 +28,8 @@ static inline __attribute__((always_inline)) void transpose(vector *v) {
 
 /* The sums over lanes of LANES vectors, which are lost: each step adds halves of two of them. */
 static inline __attribute__((always_inline)) vector sum_each(vector *v) {
-    static const __typeof__(((lane_index){0})[0]) numbers[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-    lane_index lane;
-    memcpy(&lane, numbers, sizeof lane);
+    lane_index lane = {0};
+    UNROLL_LANES for (int i = 0; i < LANES; i++) lane[i] = i; /* a constant, as the compiler sees */
     vector half[LANES];
     UNROLL_LANES for (int i = 0; i < LANES; i++) half[i] = v[i];
     _Pragma("GCC unroll 8") for (int h = (int)LANES / 2; h; h /= 2) {
