@@ -14,6 +14,7 @@ static inline void forward(const Scan *s, int64_t first, int64_t last, vector *s
     for (int64_t t = 0; t < s->T; t++) {
         const REAL *before = t ? AT(states, t - 1, first, N) : s->h0 + first * N;
         REAL *block = AT(s->P, t, first, N);
+        for (int64_t i = first; scratch && t + 1 < s->T && i < last; i++) foresee(AT(s->P, t + 1, i, N), N);
         if (scratch) add_rotated(w, before, block, last - first, scratch);
         else product((Product){N, before, N, block, N, block, N, 0}, last - first, N, s->weights[0]);
         for (int64_t i = first; i < last; i++) activate(s, AT(s->P, t, i, N), AT(s->signs, t, i, N), N);
@@ -45,6 +46,10 @@ static inline void backward(const Scan *s, int64_t first, int64_t last, vector *
         REAL *G = s->G + first * N;
         Product p = {N, AT(s->dZ, t, first, N), N, OUTSIDE(t - 1, first), s->dH_row, G, N, 0};
         if (s->beta) p.start = G, p.start_row = N;
+        for (int64_t i = first; scratch && t > 1 && i < last; i++) {
+            foresee(AT(states, t - 2, i, N), N);
+            foresee(OUTSIDE(t - 2, i), N);
+        }
         if (scratch) rotate_back(w, before, p.A, p.start, p.start_row, G, last - first, sums, scratch);
         else product(p, last - first, N, s->weights[0]);
     }
