@@ -3,7 +3,6 @@
 The backward pass repeats the product of every step, so that only the states are kept.
 """
 
-import math
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -106,7 +105,7 @@ def _order(n: int) -> Tensor:
 
 @lru_cache(maxsize=8)
 def _roots(n: int) -> Tensor:
-    """What the stages of a transform multiply by, in float64."""
+    """Factors by which the stages of a transform multiply, in float64."""
     parts, m = [], n
     for r in radices(n):
         m //= r
