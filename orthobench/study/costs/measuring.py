@@ -34,7 +34,7 @@ from orthobench.run.training_step import TrainingStep
 from orthobench.study.costs.run_costs import START, KeptCost, curve_batches, digests
 from orthobench.tasks.base import SPLITS, Split
 
-ENOUGH_S, LONG_S = 0.04, 0.3  # a measurement, and a step that is shortened
+ENOUGH_S, LONG_S = 0.025, 0.3  # a measurement, and a step that is shortened
 SHORTEST = 25  # steps of a sequence that is measured in place of a longer one
 FEWEST = 16  # sequences that are measured in place of more: fewer would use a processor worse
 RATE = 1e10  # multiply-adds a second at least, by which it is told in advance which step would take long
