@@ -1,7 +1,7 @@
 """DeltaNet, Gated DeltaNet and DeltaProduct in C, from the projection of the input to what the heads read;
 `cells/deltaproduct.py` and `cells/gated_outer.py` have the equations.
 
-HeadSequences are done in blocks of 64 writes, of which the states before each are kept; the backward pass does a block
+Sequences are done in blocks of 64 writes, of which the states before each are kept; the backward pass does a block
 again, and keeps nothing else. Within it, chunks of 16 writes are products of matrices: `fused/matrix_state.py`. Let L
 be the keys above the queries, Y = diag(beta) U, M = (L K^T) * D where a write reads only what is before it, and N the
 gradient of what rows of L read: dO for a query, and -Z for a key, which has read what is not written. Then

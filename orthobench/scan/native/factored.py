@@ -73,7 +73,8 @@ def _refuse_other(W: Any, name: str, found: Tensor, size: tuple[int, ...]) -> No
 
 def _fourier(W: UnitaryProduct, dtype: torch.dtype) -> PackedFactors:
     n, stages = W.n, radices(W.n)
-    _refuse_other(W, "theta", W.theta, (3, n)), _refuse_other(W, "v", W.v, (2, 2, n))
+    _refuse_other(W, "theta", W.theta, (3, n))
+    _refuse_other(W, "v", W.v, (2, 2, n))
     order = _order(n)
     first, middle, last = W.theta
     v, w = (W.v.double() / torch.linalg.vector_norm(W.v.double(), dim=(1, 2), keepdim=True)).to(dtype)

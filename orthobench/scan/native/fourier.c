@@ -135,14 +135,6 @@ static void reflect_back(const REAL *v, Number a, Number c, Wave x, Wave dy, vec
     }
 }
 
-static inline void diagonal(const REAL *turns, Wave x, Wave y, int64_t N) {
-    for (int64_t j = 0; j < N; j++) {
-        Number z = at(x, j);
-        turn(turns[2 * j], turns[2 * j + 1], &z.re, &z.im);
-        put(y, j, z);
-    }
-}
-
 /* D_2 P R_1 x, with a = v^H x. */
 static inline void middle(const Scan *s, Number a, Wave x, Wave y) {
     int64_t N = s->N;
@@ -181,9 +173,7 @@ static void multiply_factors_back(const Scan *s, Wave h, Wave G, vector *dfactor
     back(s, y, scratch); /* y: F^-1 D_2 P R_1 x */
     Number c = inner(w, y, N), d = {{0}, {0}};
     for (int64_t j = 0; j < N; j++) {
-        Number z = reflected(at(y, j), w, j, N, c), g = at(G, j);
-        turn_back(third[2 * j], third[2 * j + 1], &g.re, &g.im);
-        dthird[j] += dangle(z.re, z.im, g.re, g.im);
+        Number g = turned_back(third, reflected(at(y, j), w, j, N, c), at(G, j), dthird, j);
         d = along(d, w, j, N, g);
         put(G, j, g);
     }
@@ -192,20 +182,13 @@ static void multiply_factors_back(const Scan *s, Wave h, Wave G, vector *dfactor
     d = (Number){{0}, {0}};
     for (int64_t j = 0; j < N; j++) { /* y: from now on the gradient of R_1 x */
         int64_t k = s->plan[j];
-        Number z = reflected(at(x, k), v, k, N, a), g = at(G, j);
-        turn_back(second[2 * j], second[2 * j + 1], &g.re, &g.im);
-        dsecond[j] += dangle(z.re, z.im, g.re, g.im);
+        Number g = turned_back(second, reflected(at(x, k), v, k, N, a), at(G, j), dsecond, j);
         d = along(d, v, k, N, g);
         put(y, k, g);
     }
     reflect_back(v, a, d, x, y, dv, N);
     back(s, y, scratch);
-    for (int64_t j = 0; j < N; j++) {
-        Number z = at(h, j), g = at(y, j);
-        turn_back(first[2 * j], first[2 * j + 1], &g.re, &g.im);
-        dfirst[j] += dangle(z.re, z.im, g.re, g.im);
-        put(G, j, g);
-    }
+    for (int64_t j = 0; j < N; j++) put(G, j, turned_back(first, at(h, j), at(y, j), dfirst, j));
 }
 
 void fourier_forward(const Scan *s, int64_t first, int64_t last, vector *scratch) {

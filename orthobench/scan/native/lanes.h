@@ -45,6 +45,22 @@ static inline void turn_back(REAL c, REAL s, vector *x, vector *y) {
 /* The gradient of the angle, from both numbers and their gradients (p, q), all before or all after the rotation. */
 static inline vector dangle(vector x, vector y, vector p, vector q) { return q * x - p * y; }
 
+/* y = D x of unit numbers, given as cosines and sines. */
+static inline void diagonal(const REAL *turns, Wave x, Wave y, int64_t N) {
+    for (int64_t j = 0; j < N; j++) {
+        Number z = at(x, j);
+        turn(turns[2 * j], turns[2 * j + 1], &z.re, &z.im);
+        put(y, j, z);
+    }
+}
+
+/* The gradient of a number z that was turned, from that of what it became; the angle's is added to. */
+static inline Number turned_back(const REAL *turns, Number z, Number g, vector *dangles, int64_t j) {
+    turn_back(turns[2 * j], turns[2 * j + 1], &g.re, &g.im);
+    dangles[j] += dangle(z.re, z.im, g.re, g.im);
+    return g;
+}
+
 #define PART (LANES / 2) /* complex numbers of a row that one vector holds */
 
 /* Rows of a block, from its first one on; a lane without a row has the first one's numbers. */

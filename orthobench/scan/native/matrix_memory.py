@@ -138,8 +138,8 @@ class MemoryScan(torch.autograd.Function):
         B, T, _ = x.shape
         out = room(x, memory.width if O is None else len(O))
         kept: Any = x.new_empty(B, _blocks(T, memory.writes), memory.kept) if any(ctx.needs_input_grad) else None
-        packed = {"UT": None if U is None else pack(U.T), "OT": None if O is None else pack(O.T)}
-        inputs = {f"{name}0": one for name, one in states.items()} | packed | parameters
+        inputs = {f"{name}0": one for name, one in states.items()} | parameters
+        inputs |= _packed(UT=_transposed(U), OT=_transposed(O))
         memory.run("forward", x, _width(x, U), out, Y=out, bias=bias, kept=kept, **inputs, **last)
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(x, U, bias, O, kept, *rest)
@@ -156,23 +156,28 @@ class MemoryScan(torch.autograd.Function):
             f"d{name}": torch.zeros_like(one) if d is None else d.clone(memory_format=torch.contiguous_format)
             for d, (name, one) in zip(dlast, states.items(), strict=True)
         }
-        units, summed = (
-            -(-len(x) // memory.unit(x, dout)),
-            {"U": None if U is None else U.T, "bias": bias, "O": O, **parameters},
-        )
+        units = -(-len(x) // memory.unit(x, dout))
+        summed = {"U": _transposed(U), "bias": bias, "O": O, **parameters}
         sums = {f"d{name}": None if one is None else x.new_zeros(units, *one.shape) for name, one in summed.items()}
         dx = torch.empty_like(x) if U is None or ctx.needs_input_grad[1] else None
         own = {"dX": None if dx is None else dx.transpose(0, 1), **dstates, **sums}
-        packed = {"UT": None if U is None else pack(U.T), "U": None if U is None or dx is None else pack(U)}
-        packed["O"] = None if O is None else pack(O)
-        inputs = {f"{name}0": one for name, one in states.items()} | packed | parameters
+        inputs = {f"{name}0": one for name, one in states.items()} | parameters
+        inputs |= _packed(UT=_transposed(U), U=None if dx is None else U, O=O)
         memory.run("backward", x, _width(x, U), dout, dY=dout, bias=bias, kept=kept, **inputs, **own)
         dU, dbias, dO, *dparameters = (None if one is None else one.sum(0) for one in sums.values())
-        return None, dx, None if dU is None else dU.T, dbias, dO, *dstates.values(), *dparameters
+        return None, dx, _transposed(dU), dbias, dO, *dstates.values(), *dparameters
 
 
 def _width(x: Tensor, U: Tensor | None) -> int:
     return x.shape[-1] if U is None else len(U)
+
+
+def _transposed(matrix: Tensor | None) -> Tensor | None:
+    return None if matrix is None else matrix.T
+
+
+def _packed(**matrices: Tensor | None) -> dict[str, Tensor | None]:
+    return {name: None if one is None else pack(one) for name, one in matrices.items()}
 
 
 def _named(memory: MatrixMemory, rest: Any) -> tuple[dict[str, Tensor], dict[str, Tensor | None]]:

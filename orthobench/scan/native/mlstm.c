@@ -43,7 +43,8 @@ static Block block_of(const MemoryHeads *s, int64_t backward, REAL **memory) {
     b.z = take(memory, STEPS * b.J), b.dz = take(memory, STEPS * b.J);
     b.G = take(memory, b.J * b.X), b.GT = take(memory, b.J * b.X), b.dG = take(memory, b.J * b.X);
     b.beta = take(memory, STEPS * H), b.gate = take(memory, STEPS * H), b.m = take(memory, (STEPS + 1) * H);
-    b.kept = take(memory, STEPS * H), b.dbeta = take(memory, STEPS * H), b.dlog = take(memory, STEPS * H), b.dm = take(memory, (STEPS + 1) * H);
+    b.kept = take(memory, STEPS * H), b.dbeta = take(memory, STEPS * H), b.dlog = take(memory, STEPS * H);
+    b.dm = take(memory, (STEPS + 1) * H);
     b.rows = take(memory, CHUNK * b.h.V), b.normal = take(memory, CHUNK * b.h.V), b.r = take(memory, CHUNK);
     b.ones = take(memory, CHUNK * b.h.V), b.shown = take(memory, 2 * b.h.V);
     b.scale = take(memory, H * b.h.V), b.dscale = take(memory, H * b.h.V);

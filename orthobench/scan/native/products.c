@@ -131,12 +131,6 @@ static void narrow(Product p, int64_t rows, int64_t J, const REAL *packed) {
     }
 }
 
-/* The sums that the next tile starts from begin to come: they are often in memory alone, and a tile reads them first. */
-static inline void foresee(const REAL *start, int64_t start_row) {
-    for (int64_t m = 0; m < ROWS; m++)
-        for (int64_t v = 0; v <= VECTORS; v++) __builtin_prefetch(start + m * start_row + v * LANES);
-}
-
 /* out = start + A M for `rows` rows and a packed (K, J) matrix M; start and out may be the same. */
 void product(Product p, int64_t rows, int64_t J, const REAL *packed) {
     if (J < LANES) {
@@ -157,8 +151,10 @@ void product(Product p, int64_t rows, int64_t J, const REAL *packed) {
                 r.A += p.A_step ? row + k * p.A_step : row * p.A_row + k;
                 if (q.start) r.start += row * q.start_row + panel.start;
                 r.out += row * p.out_row + panel.start;
-                if (p.start && p.start_row && !k)
-                    foresee(i + 1 < blocks ? r.start + count * p.start_row : p.start + after(panel), p.start_row);
+                if (p.start && p.start_row && !k) { /* what the next tile reads first is often in memory alone */
+                    const REAL *next = i + 1 < blocks ? r.start + count * p.start_row : p.start + after(panel);
+                    for (int64_t m = 0; m < ROWS; m++) foresee(next + m * p.start_row, (VECTORS + 1) * LANES);
+                }
                 any_tile(count, panel.vectors, r, packed + k * width, panel.kept);
             }
         }

@@ -47,6 +47,12 @@ typedef struct {
     int64_t A_step; /* zero: rows of A are contiguous; else A is read by columns, and the sums are added to out */
 } Product;
 
+/* A row that is read later begins to come; the processor foresees none of rows that are far apart, or read from the last
+ * on. */
+static inline void foresee(const REAL *row, int64_t n) {
+    for (int64_t j = 0; row && j < n; j += 64 / (int64_t)sizeof(REAL)) __builtin_prefetch(row + j);
+}
+
 /* How many numbers a packed (K, J) matrix has. */
 int64_t packed_size(int64_t K, int64_t J);
 

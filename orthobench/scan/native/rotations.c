@@ -18,8 +18,7 @@ static inline void rotate_pairs(int64_t M, const int64_t *restrict pairs, const 
 static void rotate(const Scan *s, Wave h, vector *scratch) {
     (void)scratch;
     rotate_pairs(s->plan[0], s->plan + 1, s->tables, h);
-    const REAL *omega = s->tables + 4 * s->plan[0];
-    for (int64_t j = 0, N = s->N; j < N; j++) turn(omega[2 * j], omega[2 * j + 1], h.re + j, h.im + j);
+    diagonal(s->tables + 4 * s->plan[0], h, h, s->N);
 }
 
 /* The rotations are undone, so that their inputs need not be kept. */
@@ -31,12 +30,7 @@ static void rotate_back(const Scan *s, Wave h, Wave G, vector *dfactors, vector 
     Wave y = wave(&scratch, N);
     memcpy(y.re, h.re, N * sizeof *h.re), memcpy(y.im, h.im, N * sizeof *h.im);
     rotate_pairs(M, pairs, turns, y);
-    for (int64_t j = 0; j < N; j++) {
-        Number z = at(y, j), p = at(G, j);
-        turn_back(omega[2 * j], omega[2 * j + 1], &p.re, &p.im);
-        domega[j] += dangle(z.re, z.im, p.re, p.im);
-        put(G, j, p);
-    }
+    for (int64_t j = 0; j < N; j++) put(G, j, turned_back(omega, at(y, j), at(G, j), domega, j));
     for (int64_t m = M - 1; m >= 0; m--) {
         const REAL *theta = turns + 4 * m, *phi = theta + 2;
         int64_t j = pairs[2 * m], k = pairs[2 * m + 1];

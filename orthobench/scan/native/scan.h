@@ -159,11 +159,5 @@ ROW derive(const Scan *s, const REAL *restrict da, const REAL *restrict a, REAL 
 
 ROW add_to(REAL *restrict x, const REAL *restrict y, int64_t n) { EACH x[j] += y[j]; }
 
-/* A row that a later step reads begins to come; the processor foresees none of rows that are far apart, or read from the
- * last on. */
-static inline void foresee(const REAL *row, int64_t n) {
-    for (int64_t j = 0; row && j < n; j += 64 / (int64_t)sizeof(REAL)) __builtin_prefetch(row + j);
-}
-
 #define AT(X, t, row, width) ((X) ? (X) + (((t) * B + (row)) * (width)) : 0)
 #define OUTSIDE(t, row) (s->dH && (t) >= 0 ? s->dH + (t) * s->dH_time + (row) * s->dH_row : 0)

@@ -5,7 +5,8 @@
 /* Sums over the steps of a window are added to a matrix as often as there are windows: so long ones for large matrices. */
 Window window_of(const HeadSequences *s, int64_t block, int64_t backward, REAL **memory) {
     int64_t longest = s->I > s->N ? s->I : s->N, V = s->H * s->e;
-    Window w = {.s = s, .steps = (longest + 2 * block - 1) / (2 * block) * block, .past = s->K ? s->K - 1 : 0, .W = padded(s->width) + PADDING, .V = V};
+    Window w = {.s = s, .past = s->K ? s->K - 1 : 0, .W = padded(s->width) + PADDING, .V = V};
+    w.steps = (longest + 2 * block - 1) / (2 * block) * block;
     int64_t rows = w.past + w.steps, most = s->width > V ? s->width : V;
     w.p = take(memory, rows * w.W), w.y_room = take(memory, w.steps * V);
     if (backward) {

@@ -11,10 +11,16 @@ typedef __typeof__(__builtin_choose_expr(sizeof(REAL) == 8, (long_lanes){0}, (sh
 #if !defined(__clang__)
 #define UNROLL_LANES _Pragma("GCC unroll 16")
 
+/* 0, 1, 2, ...: a constant, as the compiler sees. */
+static inline __attribute__((always_inline)) lane_index lane_numbers(void) {
+    lane_index lane = {0};
+    UNROLL_LANES for (int i = 0; i < LANES; i++) lane[i] = i;
+    return lane;
+}
+
 /* LANES vectors as the rows of a square, transposed. */
 static inline __attribute__((always_inline)) void transpose(vector *v) {
-    lane_index lane = {0};
-    UNROLL_LANES for (int i = 0; i < LANES; i++) lane[i] = i; /* a constant, as the compiler sees */
+    const lane_index lane = lane_numbers();
     _Pragma("GCC unroll 8") for (int h = (int)LANES / 2; h; h /= 2) {
         lane_index low = lane + (((lane & h) != 0) & ((int)LANES - h)), high = low + h;
         UNROLL_LANES for (int i = 0; i < LANES; i++) {
@@ -28,8 +34,7 @@ static inline __attribute__((always_inline)) void transpose(vector *v) {
 
 /* The sums over lanes of LANES vectors, which are lost: each step adds halves of two of them. */
 static inline __attribute__((always_inline)) vector sum_each(vector *v) {
-    lane_index lane = {0};
-    UNROLL_LANES for (int i = 0; i < LANES; i++) lane[i] = i; /* a constant, as the compiler sees */
+    const lane_index lane = lane_numbers();
     vector half[LANES];
     UNROLL_LANES for (int i = 0; i < LANES; i++) half[i] = v[i];
     _Pragma("GCC unroll 8") for (int h = (int)LANES / 2; h; h /= 2) {
