@@ -5,6 +5,7 @@ what fails, crashes or hangs leaves the next ones alone. Each line is written as
 <output>/<device>.log; rows go into <device>.csv, and <device>.md lists what ran and the targets met and missed.
 """
 
+import itertools
 import json
 import os
 import subprocess
@@ -43,24 +44,41 @@ def device() -> None:
 
 
 def solver() -> None:
-    """A linear solver captured on the stream on which it was warmed up, and on another."""
+    """Linear systems solved on a GPU: captured on the stream of the warm-up and on another, by each library, and timed.
+
+    One system goes to cuSOLVER by default; five, as those of an ensemble's members, go to MAGMA.
+    """
     import torch
 
+    from orthobench.bench.gpu_steps import call_seconds
+    from orthobench.bench.timing import Bench
+    from orthobench.models.surroundings import prefer_solvers
+
     need_gpu()
-    A = torch.eye(190, device="cuda") + 0.01 * torch.randn(190, 190, device="cuda")
-    for name in ("the stream of the warm-up", "another stream"):
-        warm = torch.cuda.Stream()
-        with torch.cuda.stream(warm):
-            torch.linalg.solve_ex(A, A)
-        graph = torch.cuda.CUDAGraph()
-        try:
-            with torch.cuda.graph(graph, stream=warm if name.startswith("the") else torch.cuda.Stream()):
-                X, _ = torch.linalg.solve_ex(A, A)
-            graph.replay()
-            torch.cuda.synchronize()
-            say(f"solve_ex captured on {name}: off by {float((X - torch.eye(190, device='cuda')).abs().max()):.1g}")
-        except RuntimeError as error:
-            say(f"solve_ex captured on {name} failed: {str(error).splitlines()[0]}")
+    for library, systems in itertools.product(("default", "cusolver", "magma"), (1, 5)):
+        A = torch.eye(190, device="cuda", dtype=torch.double) + 0.01 * torch.randn(systems, 190, 190, device="cuda")
+        A = (A[0] if systems == 1 else A).requires_grad_()
+        prefer_solvers(library)
+        both = lambda A=A: torch.autograd.grad(torch.linalg.solve_ex(A, 2 * A)[0].sum(), [A])[0]  # noqa: E731
+        ms = 1e3 * call_seconds(Bench(torch.device("cuda"), 1.0, 3, 5, True), both)
+        give(Row("solver", f"{systems} of n=190 by {library}", "forward and backward", value=ms, unit="ms"))
+        for elsewhere in (False, True):
+            name = (
+                f"{systems} by {library}, captured on {'another stream' if elsewhere else 'the stream of the warm-up'}"
+            )
+            warm = torch.cuda.Stream()
+            with torch.cuda.stream(warm):
+                both()
+            graph = torch.cuda.CUDAGraph()
+            try:
+                with torch.cuda.graph(graph, stream=torch.cuda.Stream() if elsewhere else warm), torch.no_grad():
+                    X, _ = torch.linalg.solve_ex(A, A)
+                graph.replay()
+                torch.cuda.synchronize()
+                say(f"{name}: off by {float((X - torch.eye(190, device='cuda')).abs().max()):.1g}")
+            except RuntimeError as error:
+                say(f"{name}: failed, {str(error).splitlines()[0]}")
+    prefer_solvers("default")
 
 
 def nan() -> None:

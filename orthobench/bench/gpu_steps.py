@@ -66,7 +66,7 @@ def _row(bench: Bench, case: str, variant: str, make: Callable[[], Work], T: int
         for _ in range(3):  # compiled, captured, warm
             run()
         run = captured(run) if bench.device.type == "cuda" and variant not in LOOPS else run
-        return Row("gpu", case, variant, value=1e6 * _seconds(bench, run) / T, unit=UNIT)
+        return Row("gpu", case, variant, value=1e6 * call_seconds(bench, run) / T, unit=UNIT)
     except Exception as error:
         return Row("gpu", case, variant, unit=f"failed: {str(error).splitlines()[0] if str(error) else type(error)}")
 
@@ -80,7 +80,7 @@ def captured(run: Work) -> Work:
     return graph.replay
 
 
-def _seconds(bench: Bench, run: Work) -> float:
+def call_seconds(bench: Bench, run: Work) -> float:
     """Seconds of a call, the fastest of three measurements, by CUDA's events where there is a GPU."""
     calls, best = 1, float("inf")
     while True:

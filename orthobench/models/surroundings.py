@@ -1,5 +1,6 @@
 """Torch's modes as a run in a process of its own finds them, whatever the program around it has set."""
 
+import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
@@ -11,6 +12,7 @@ def torch_as_new() -> Iterator[None]:
     """A context, or a decorator: no autocast, no inference mode, and torch's first default type and device.
 
     A run's numbers are those of its settings. Torch's number of threads, which a run may change, is put back.
+    Solvers on a GPU are cuSOLVER's: by default torch gives several systems at once to MAGMA, which waits for the GPU.
     """
     dtype, threads = torch.get_default_dtype(), torch.get_num_threads()
     with ExitStack() as stack:
@@ -23,8 +25,18 @@ def torch_as_new() -> Iterator[None]:
         if dtype != torch.float32:
             stack.callback(torch.set_default_dtype, dtype)
             torch.set_default_dtype(torch.float32)
+        if torch.cuda.is_available():
+            stack.callback(prefer_solvers, str(torch.backends.cuda.preferred_linalg_library()).rpartition(".")[2])
+            prefer_solvers("cusolver")
         try:
             yield
         finally:
             if torch.get_num_threads() != threads:
                 torch.set_num_threads(threads)
+
+
+def prefer_solvers(library: str) -> None:
+    """Let torch solve linear systems on GPUs by `cusolver`, `magma`, or as it chooses, `default`."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch says that the choice is experimental
+        torch.backends.cuda.preferred_linalg_library(library.lower())

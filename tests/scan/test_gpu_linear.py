@@ -1,6 +1,7 @@
 """The kernels of cells that are linear in their state on a GPU, against the plain loop in float64."""
 
 import copy
+import warnings
 from typing import Any
 
 import pytest
@@ -27,6 +28,15 @@ def make(name: str, heads_of: int, **options: Any) -> Cell:
     heads = own.get("heads", 4)
     own = {key: value for key, value in own.items() if not key.endswith("_width")}
     return untouched_cell(cls, hidden_size=heads * heads_of, **own, **options).float().cuda()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _first_product() -> None:
+    """A backward pass by cuBLAS: the first on a thread may warn that it makes the thread's context current."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*no current CUDA context.*")
+        x = torch.ones(8, 8, device="cuda", requires_grad=True)
+        (x @ x).sum().backward()
 
 
 SIZES = [(name, (16, 32, 64)[i % 3], (1, 5, 31, 64, 100)[i % 5]) for i, name in enumerate([*CASES, *CASES])]
