@@ -30,6 +30,7 @@ DRAWN = {
     "pdssm": (),
     "mamba3": (),
     "deltanet": (),
+    "m2rnn": (),
 }
 
 
