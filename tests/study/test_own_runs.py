@@ -74,6 +74,33 @@ def test_a_run_counts_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("first", "second", "kept", "why"),
+    [
+        ({"code": {"version": "0", "git": "f" * 40, "dirty": False}}, {}, "later", "is not stale"),
+        ({}, {"code": {"version": "0", "git": "f" * 40, "dirty": False}}, "earlier", "is not stale"),
+        ({}, {}, "later", "was finished later"),
+    ],
+)
+def test_a_seed_counts_once_where_the_same_settings_have_two_runs(
+    first: dict[str, Any], second: dict[str, Any], kept: str, why: str, tmp_path: Path
+) -> None:
+    """As of a cell of one's own that was changed between them: they differ in nothing that a row's name says."""
+    runs = {}
+    for name, changes, hour in (("earlier", first, 1), ("later", second, 2)):
+        changes = {"run_id": name, "time": {"finished": f"2026-01-01T0{hour}:00:00+00:00", "wall_s": 1.0}, **changes}
+        runs[name] = run(tmp_path, *WORDS, **changes)
+        runs[name].rename(tmp_path / name)
+    run(tmp_path, *WORDS, "seed=2")
+    found = read([tmp_path])
+    assert {one.line.run_id for one in found.finished if one.settings["seed"] == 1} == {kept}
+    ((place, told),) = found.left_out
+    assert place == tmp_path / ({"earlier", "later"} - {kept}).pop()
+    assert told == f"left out, {kept} has its settings and seed and {why}"
+    ((row,),) = [table.rows for table in tables(found.finished)]
+    assert (row.scores("test/loss").done, row.scores("test/loss").planned) == (2, 2)
+
+
+@pytest.mark.parametrize(
     ("changes", "told"),
     [
         ({"code": {"version": "0", "git": "f" * 40, "dirty": False}}, "other code, commit ffffffffff"),

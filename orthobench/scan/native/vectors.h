@@ -5,6 +5,10 @@
 #include "rows.h"
 #include "square.h"
 
+typedef uint32_t short_bits __attribute__((vector_size(BYTES)));
+typedef uint64_t long_bits __attribute__((vector_size(BYTES)));
+typedef __typeof__(__builtin_choose_expr(sizeof(REAL) == 8, (long_bits){0}, (short_bits){0})) lane_bits;
+
 #define CHOSEN(which, x, y) ((vector)(((lane_index)(x) & (which)) | ((lane_index)(y) & ~(which))))
 
 /* -|x| */
@@ -24,7 +28,7 @@ static inline vector exponentials(vector x) {
         s = s * square + ((REAL)inverse * r + (REAL)(inverse * n));
         inverse *= n * (n - 1);
     }
-    vector power = (vector)(((lane_index)shifted << (is_double ? 52 : 23)) + (lane_index)((vector){0} + 1));
+    vector power = (vector)(((lane_bits)shifted << (is_double ? 52 : 23)) + (lane_bits)((vector){0} + 1));
     return power * (s * r) + power;
 }
 

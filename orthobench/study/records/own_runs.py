@@ -1,5 +1,6 @@
 """A user's own runs, read from their folders: those that are finished, and why others are left out."""
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +40,11 @@ class OwnRun:
     settings: dict[str, Any]
     record: dict[str, Any]
     stale: tuple[str, ...] = ()
+
+    @property
+    def finished(self) -> str:
+        """When it was finished, as text that sorts by time; empty where its record does not say."""
+        return str((self.record.get("time") or {}).get("finished") or "")
 
     @property
     def score(self) -> Metric:
@@ -105,6 +111,7 @@ def read(roots: Iterable[Path]) -> OwnRuns:
 
 def _read(roots: Iterable[Path]) -> OwnRuns:
     found: dict[str, OwnRun] = {}
+    where: dict[str, Path] = {}
     left_out = []
     for folder in roots:
         places = _runs(folder)
@@ -123,8 +130,30 @@ def _read(roots: Iterable[Path]) -> OwnRuns:
                 continue
             if run.line.run_id in found:
                 left_out.append((place, "counted once, it is in another of the folders too"))
-            found.setdefault(run.line.run_id, run)
-    return OwnRuns(tuple(found.values()), tuple(left_out))
+            else:
+                found[run.line.run_id], where[run.line.run_id] = run, place
+    again = _again(found.values())
+    left_out += [(where[name], f"left out, {other} has its settings and seed and {why}") for name, other, why in again]
+    unlike = {name for name, *_ in again}
+    return OwnRuns(tuple(run for name, run in found.items() if name not in unlike), tuple(left_out))
+
+
+def _again(runs: Iterable[OwnRun]) -> list[tuple[str, str, str]]:
+    """The runs of a seed that another run of the same settings stands for: both names, and why.
+
+    Their code differs, or files that are not theirs alone: a seed counts once, by the run that is not stale, or else by
+    the one that was finished last.
+    """
+    alike: dict[str, list[OwnRun]] = {}
+    for run in runs:
+        alike.setdefault(json.dumps(run.settings, sort_keys=True, default=str), []).append(run)
+    found = []
+    for same in alike.values():
+        *others, best = sorted(same, key=lambda run: (not run.stale, run.finished))
+        for other in others:
+            why = "is not stale" if other.stale and not best.stale else "was finished later"
+            found.append((other.line.run_id, best.line.run_id, why))
+    return found
 
 
 def text(value: Any) -> str:
