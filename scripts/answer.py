@@ -132,7 +132,8 @@ def claims() -> str:
     lines = []
     for found in tables().values():
         for one in (one for one in outcomes(found) if one.word != UNRUN):
-            lines.append(f"- **{one.word}**: {one.stated.claim} ({found.table.title}; {one.detail})")
+            written = searched.when(one.stated, found)
+            lines.append(f"- **{one.word}**: {one.stated.claim} ({found.table.title}; {one.detail}; written {written})")
     return "\n".join(lines) + "\n" if lines else "None is decided.\n"
 
 
@@ -154,7 +155,7 @@ def page(pictures: Collection[Path]) -> str:
     parts = [HEAD, textwrap.fill(contradictions(), 120) + "\n", "## What is run\n", run()]
     parts += ["## Who solves it, and in how many steps\n", *[solved] * (SOLVED in pictures), grid()]
     parts += ["## How far is it held\n", lengths if LENGTHS in pictures else unsolved]
-    parts += ["## Is it the orthogonality?\n", worth(), "## Claims, written before the runs\n", claims()]
+    parts += ["## Is it the orthogonality?\n", worth(), "## Claims\n", claims()]
     return "\n".join([*parts, "## Is it robust?\n", robust()])
 
 

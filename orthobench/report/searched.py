@@ -12,9 +12,10 @@ from orthobench.report.searched_figures import cap, figures
 from orthobench.study.catalogue import SHIPPED, Catalogue
 from orthobench.study.statistics.ranks import FEWEST, correlation
 from orthobench.study.statistics.status import Interval
+from orthobench.study.tables.claim import StatedClaim
 from orthobench.study.verdicts.factorial import cut_off, effects
 from orthobench.study.verdicts.searched import GROUPS, SearchedCell, SearchedTable, in_order, searched_tables
-from orthobench.study.verdicts.searched_claims import outcomes
+from orthobench.study.verdicts.searched_claims import outcomes, runs_before
 
 PART = "fair2"  # the name of the document's files
 INTRODUCTION = """\
@@ -78,10 +79,20 @@ def by_length(found: SearchedTable) -> Grid:
 
 
 def stated(found: SearchedTable) -> Grid:
-    """The claims that were written before the runs, with what came of them."""
-    rows = [[one.stated.claim, one.stated.source or "ours", one.word, one.detail] for one in outcomes(found)]
-    headers = ["claim", "source", "status", "figures"]
-    return Grid(headers, rows, subject="claims, written before the runs")
+    """The claims, with what came of them and how many runs were there when they were written."""
+    rows = [
+        [one.stated.claim, one.stated.source or "ours", when(one.stated, found), one.word, one.detail]
+        for one in outcomes(found)
+    ]
+    return Grid(["claim", "source", "written", "status", "figures"], rows, subject="claims")
+
+
+def when(stated: StatedClaim, found: SearchedTable) -> str:
+    """`before the runs`, or `after 152 runs` of those that there are; `not said`, where the claim does not say when."""
+    runs = runs_before(stated, found)
+    if runs is None:
+        return "not said"
+    return f"after {runs} run{'s' * (runs > 1)}" if runs else "before the runs"
 
 
 def worth(found: SearchedTable) -> Grid:

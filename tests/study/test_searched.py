@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from orthobench.errors import ConfigError
-from orthobench.report.searched import section
+from orthobench.report.searched import section, when
 from orthobench.report.searched_figures import figures
 from orthobench.study.catalogue import SHIPPED, Catalogue
 from orthobench.study.records import records
@@ -21,6 +21,7 @@ from orthobench.study.records.records import Line
 from orthobench.study.reproduce.due import SelectedTable
 from orthobench.study.statistics.ranks import correlation
 from orthobench.study.statistics.statistics import share_interval
+from orthobench.study.tables.claim import StatedClaim
 from orthobench.study.tables.composed import ComposedTable
 from orthobench.study.tables.search import CellSearch
 from orthobench.study.tables.table import Table
@@ -107,6 +108,34 @@ def test_what_the_records_say(found: SearchedTable) -> None:
 
 def test_claims_are_shown_as_held_or_not(found: SearchedTable) -> None:
     assert [one.word for one in outcomes(found)] == [word for _, word in CLAIMS]
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        ("2026-01-01 12:00 UTC", "before the runs"),
+        ("2026-01-03 12:00 UTC", "after 1 run"),
+        ("2026-01-09 00:00 UTC", "after 2 runs"),
+        (None, "not said"),
+    ],
+)
+def test_a_claim_says_how_many_runs_of_its_cells_were_there_before_it(
+    written: str | None, told: str, found: SearchedTable, tmp_path: Path
+) -> None:
+    claim = {"claim": "It does.", "test": {"solves": ["gru"], "seeds": 5}}
+    table = made(tmp_path, [claim | ({} if written is None else {"written": written})])
+    own = [("gru", 2), ("gru", 4), ("rnn", 1)]
+    lines = [
+        Line(record(table, tmp_path, cell, 0, 101, 300.0).values | {"finished": f"2026-01-0{day}T13:00:00+00:00"})
+        for cell, day in own
+    ]
+    assert when(table.claims[0], replace(found, table=table, lines=tuple(lines))) == told
+
+
+@pytest.mark.parametrize("written", ["2026-01-01", "yesterday", "2026-13-01 12:00 UTC"])
+def test_a_time_that_is_none_is_refused(written: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"claims\[0\]\.written: .* is no time; write it as 2026-11-27 08:29 UTC"):
+        made(tmp_path, [{"claim": "It does.", "test": {"solves": ["gru"], "seeds": 5}, "written": written}])
 
 
 def test_a_document_has_no_number_of_a_cell_that_did_not_learn(found: SearchedTable) -> None:
@@ -260,12 +289,24 @@ def test_a_wrong_claim_is_refused(test: dict[str, object], message: str, tmp_pat
         outcomes(searched_table(table, tmp_path / "results"))
 
 
+@pytest.mark.parametrize("what", ["searched", "fair"])
+def test_a_wrong_claim_is_refused_before_anything_runs(what: str, tmp_path: Path) -> None:
+    if what == "searched":
+        table = made(tmp_path, [{"claim": "It does.", "test": {"solves": ["gruu"], "seeds": 5}}])
+    else:
+        plain = SHIPPED.table("fair/cued_copying")
+        table = replace(plain, claims=(StatedClaim("It does.", {"solves": ["gruu"], "seeds": 5}, case="digits=1"),))
+    with pytest.raises(ConfigError, match=r"claims\[0\]: .*gru"):
+        SelectedTable(ComposedTable(table), tmp_path / "results", None, None).due()
+
+
 @pytest.mark.parametrize("name", ["adding", "copying", "cued_copying", "cued_recall", "group_word", "orthogonality"])
 def test_the_shipped_claims_are_well_formed(name: str) -> None:
     from orthobench.study.verdicts.searched_claims import check_claims
 
     table = SHIPPED.table(f"fair2/{name}")
     assert table.claims
+    assert all(stated.time for stated in table.claims)
     check_claims(table)
 
 

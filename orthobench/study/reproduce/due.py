@@ -11,6 +11,7 @@ from orthobench.study.records.records import Line
 from orthobench.study.reproduce.selection import Selection
 from orthobench.study.tables.composed import ComposedTable
 from orthobench.study.tables.table import PUBLISHED
+from orthobench.study.verdicts import fair_claims, searched_claims
 from orthobench.study.verdicts.fair import fair_table, rates
 from orthobench.study.verdicts.fair_entry import names
 from orthobench.study.verdicts.searched import SearchedTable, cells_of, joined, searched_table
@@ -52,7 +53,7 @@ class SelectedTable:
         """The rows that come next.
 
         Raises:
-            ConfigError: no such row or preset, or seeds of a table that has its own.
+            ConfigError: no such row or preset, seeds of a table that has its own, or a claim that nothing can decide.
         """
         table, preset = self.composed.table, self.composed.preset
         if table.track == PUBLISHED:
@@ -64,6 +65,7 @@ class SelectedTable:
                 f"{table.name} is a {table.track} table: its seeds and those of {what} are in its file, "
                 "so leave --seeds out."
             )
+        (searched_claims if table.search else fair_claims).check_claims(table)
         return self._of_fair() if table.search is None else self._of_searched()
 
     def of_like(self) -> list[Line]:

@@ -1,4 +1,4 @@
-"""A claim of a fair or a searched table; of the latter it is written before the first run.
+"""A claim of a fair or a searched table; of the latter it says when it was written.
 
 The kinds of tests are in `verdicts/fair_claims.py`, and in `searched_claims.py` and `claim_rule.py` beside it.
 
@@ -9,15 +9,26 @@ claims:
     metric: test/score                  # of tests that compare a number; the table's score where it is left out
     case: T=200                         # of a fair table that has a grid
     why: "..."                          # the most likely reason, where one is offered; nothing tests it
+    written: 2026-11-27 08:29 UTC       # when, of a searched table, which then shows how many runs were there before it
 """
 
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from orthobench.common.schema import coerce, refuse_unknown
 from orthobench.errors import ConfigError
 
-KEYS: dict[str, Any] = {"claim": str, "test": dict, "source": str, "metric": str, "case": str, "why": str}
+MINUTE = "%Y-%m-%d %H:%M UTC"
+KEYS: dict[str, Any] = {
+    "claim": str,
+    "test": dict,
+    "source": str,
+    "metric": str,
+    "case": str,
+    "why": str,
+    "written": str,
+}
 
 
 @dataclass(frozen=True)
@@ -30,6 +41,12 @@ class StatedClaim:
     metric: str | None = None
     case: str = ""
     why: str = ""
+    written: str | None = None
+
+    @property
+    def time(self) -> datetime | None:
+        """When it was written."""
+        return None if self.written is None else datetime.strptime(self.written, MINUTE).replace(tzinfo=UTC)
 
 
 def claim_of(given: Any, place: str) -> StatedClaim:
@@ -44,4 +61,9 @@ def claim_of(given: Any, place: str) -> StatedClaim:
     missing = [name for name in ("claim", "test") if not given.get(name)]
     if missing:
         raise ConfigError(f"{place}: {', '.join(missing)} is missing: add it.")
-    return StatedClaim(**{name: coerce(body, KEYS[name], f"{place}.{name}") for name, body in given.items()})
+    made = StatedClaim(**{name: coerce(body, KEYS[name], f"{place}.{name}") for name, body in given.items()})
+    try:
+        _ = made.time
+    except ValueError:
+        raise ConfigError(f"{place}.written: {made.written} is no time; write it as 2026-11-27 08:29 UTC.") from None
+    return made

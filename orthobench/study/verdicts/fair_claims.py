@@ -28,8 +28,9 @@ from orthobench.errors import ConfigError
 from orthobench.study.costs.step_costs import clearly_less
 from orthobench.study.records.records import Line
 from orthobench.study.tables.claim import StatedClaim
+from orthobench.study.tables.table import Table
 from orthobench.study.verdicts.claims import all_but_one
-from orthobench.study.verdicts.fair import FairTable
+from orthobench.study.verdicts.fair import FairTable, rates
 from orthobench.study.verdicts.fair_entry import FairEntry
 from orthobench.study.verdicts.searched_claims import FAILED, HELD, OPEN, UNRUN, ClaimOutcome, refuse_untested
 
@@ -56,20 +57,36 @@ def outcomes(found: FairTable) -> list[ClaimOutcome]:
     Raises:
         ConfigError: a test is not known, lacks an operand, or names a case or a cell that the table does not have.
     """
+    check_claims(found.table)
     return [_outcome(found, stated, f"{found.table.name}: claims[{i}]") for i, stated in enumerate(found.table.claims)]
 
 
+def check_claims(table: Table) -> None:
+    """Look at the claims of a table; the lengths that they name are known once something is recorded.
+
+    Raises:
+        ConfigError: a test is not known, lacks an operand, or names a case or a cell that the table does not have.
+    """
+    for number, stated in enumerate(table.claims):
+        place, verb = f"{table.name}: claims[{number}]", next(iter(stated.test))
+        _check(stated.test, verb, place)
+        if stated.metric is not None and verb not in LEVELS:
+            raise ConfigError(f"{place}: test {verb} has a number of its own: leave metric={stated.metric} out.")
+        cells = [model for model, case in rates(table) if case == stated.case]
+        if not cells:
+            cases = dict.fromkeys(case for _, case in rates(table))
+            raise ConfigError(f"{place}: {did_you_mean(stated.case, cases)}: the table has no case {stated.case!r}.")
+        refuse_unknown(_named(stated), cells, f"{place}: ", " is no cell of the table")
+
+
+def _named(stated: StatedClaim) -> list[str]:
+    """The cells that a claim names."""
+    return [name for names in stated.test.values() if isinstance(names, list) for name in names]
+
+
 def _outcome(found: FairTable, stated: StatedClaim, place: str) -> ClaimOutcome:
-    verb = next(iter(stated.test))
-    _check(stated.test, verb, place)
-    if stated.metric is not None and verb not in LEVELS:
-        raise ConfigError(f"{place}: test {verb} has a number of its own: leave metric={stated.metric} out.")
+    verb, named = next(iter(stated.test)), _named(stated)
     known = {entry.model: entry for entry in found.entries if entry.case == stated.case}
-    if not known:
-        cases = dict.fromkeys(entry.case for entry in found.entries)
-        raise ConfigError(f"{place}: {did_you_mean(stated.case, cases)}: the table has no case {stated.case!r}.")
-    named = [name for key, names in stated.test.items() if isinstance(names, list) for name in names]
-    refuse_unknown(named, known, f"{place}: ", " is no cell of the table")
     if found.lines:
         refuse_untested(stated.test, found.lengths, place)
     undone = [name for name in named if not known[name].whole]

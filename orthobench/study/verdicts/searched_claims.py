@@ -12,6 +12,7 @@ table's score (claim_rule.py). A cell that did not learn takes part in these wit
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from orthobench.common.schema import did_you_mean
@@ -21,6 +22,7 @@ from orthobench.study.statistics.status import NOT_REPRODUCED, REPRODUCED
 from orthobench.study.tables import claim_rule, metrics
 from orthobench.study.tables.claim import StatedClaim
 from orthobench.study.tables.published import Published
+from orthobench.study.tables.search import TRIAL
 from orthobench.study.tables.table import Table
 from orthobench.study.verdicts import claims
 from orthobench.study.verdicts.searched import SearchedCell, SearchedTable, cells_of
@@ -37,6 +39,16 @@ class ClaimOutcome:
     stated: StatedClaim
     word: str
     detail: str = ""
+
+
+def runs_before(stated: StatedClaim, found: SearchedTable) -> int | None:
+    """Count the runs of the cells of a claim that were finished when it was written; null where it does not say when.
+
+    A run whose record does not say when it was finished counts.
+    """
+    time, rows = stated.time, tuple(f"{name}_{TRIAL}" for name in rows_of(stated.test))
+    ends = [line.values.get("finished") for line in found.lines if line.row.startswith(rows)]
+    return None if time is None else sum(end is None or datetime.fromisoformat(end) < time for end in ends)
 
 
 def check_claims(table: Table) -> None:
