@@ -71,6 +71,10 @@ class Attention(Headed):
     def state_shapes(self) -> tuple[tuple[int, ...], ...]:
         return (self.window - 1, self.hidden_size), (self.window - 1, self.hidden_size), (self.window - 1,)
 
+    def initial_state(self, batch_size: int) -> State:
+        """Empty slots, which all sequences share: a state of their own would take longer to fill than a short run."""
+        return tuple(self.U.new_zeros(shape).expand(batch_size, *shape) for shape in self.state_shapes())
+
     def step(self, p_t: Tensor, state: State, W: Matrices) -> tuple[Tensor, State]:
         q, k, v = p_t.chunk(3, dim=-1)
         new = k[:, None], v[:, None], torch.ones_like(k[:, :1])

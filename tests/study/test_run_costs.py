@@ -216,6 +216,16 @@ def test_a_step_is_measured_by_that_clock_alone(scale: float, monkeypatch: pytes
     assert found.batch_s == scale, "evaluations have batches of the same size here"
 
 
+def test_the_first_time_is_never_measured_however_long_it_takes() -> None:
+    """Compiling and loading a package once took attention's step for half a second, and its runs for an hour."""
+    now, takes = [0.0], iter([500.0, 3.0, 2.0, 4.0, 2.5, 20.0])
+
+    def work() -> None:
+        now[0] += next(takes) * measuring.ENOUGH_S / 10
+
+    assert measuring._least(work, lambda: now[0]) == pytest.approx(2.0 * measuring.ENOUGH_S / 10)
+
+
 def test_a_long_sequence_is_measured_by_a_shorter_one_and_scaled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measuring, "RATE", 1e3)
     ticks = itertools.count()

@@ -52,14 +52,14 @@ def _part(cell: Any, p: Tensor, state: State) -> tuple[Tensor, State]:
     """Attended values (B, T, N) of projections p (B, T, 3 N), and the state behind them."""
     T, before = p.shape[1], cell.window - 1
     q, k, v = p.chunk(3, dim=-1)
-    keys, values, there = (
-        torch.cat(pair, dim=1) for pair in zip(state, (k, v, torch.ones_like(k[..., 0])), strict=True)
-    )
-    last = tuple(part[:, T:] for part in (keys, values, there))
-    waits = base.reading_waits(there)
+    waits = base.reading_waits(state[2])
     unused = 0 if waits else int((state[2].any(0).cumsum(0) == 0).sum())  # first slots, empty in all sequences
     now, places = (torch.arange(first, before + T, device=p.device) for first in (before, unused))
-    keys, values, there = (part[:, unused:] for part in (keys, values, there))
+    keys, values, there = (
+        torch.cat([old[:, unused:], new], dim=1)
+        for old, new in zip(state, (k, v, torch.ones_like(k[..., 0])), strict=True)
+    )
+    last = tuple(_last(part, before) for part in (keys, values, there))
     age = now[:, None] - places
     seen = ((age >= 0) & (age < cell.window))[None]
     if waits or not there.all():
@@ -67,3 +67,10 @@ def _part(cell: Any, p: Tensor, state: State) -> tuple[Tensor, State]:
     q, keys, values = cell.turned(q, now), cell.turned(keys, places), cell.turned(values)
     y = Attended.apply(q, keys, values, seen[:, None])
     return y.transpose(1, 2).flatten(-2), last
+
+
+def _last(slots: Tensor, count: int) -> Tensor:
+    """The last `count` slots (B, count, ...), behind empty ones where there are fewer."""
+    missing = max(count - slots.shape[1], 0)
+    kept = slots[:, slots.shape[1] + missing - count :]
+    return F.pad(kept, (*(0, 0) * (slots.dim() - 2), missing, 0)) if missing else kept

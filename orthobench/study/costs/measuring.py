@@ -195,13 +195,9 @@ def _timed(exp: Run, clock: Callable[[], float], rows: int) -> tuple[float, floa
 
 
 def _least(work: Callable[[], None], clock: Callable[[], float]) -> float:
-    """Seconds of a piece of work at its quickest, the first time left out where that was not long already."""
-    start = clock()
-    work()  # which compiles and fills caches
-    found, spent = clock() - start, 0.0
-    if found > LONG_S:
-        return found
-    found = float("inf")
+    """Seconds of a piece of work at its quickest, the first time left out, which compiles and fills caches."""
+    work()
+    found, spent = float("inf"), 0.0
     while spent < ENOUGH_S:
         start = clock()
         work()
