@@ -146,13 +146,15 @@ def flagship() -> None:
 
 
 def ensembles() -> None:
-    """Train one, ten and thirty-two members for 300 steps."""
+    """Train one, ten and thirty-two members for 300 steps, and ten whose steps are captured with their matrices."""
     from orthobench.ensemble.running import run_members
+    from orthobench.ensemble.stacked import Stacked
     from orthobench.run.run import Run
 
     need_gpu()
     one = 0.0
-    for members in (1, 10, 32):
+    for members, captured in ((1, False), (10, False), (32, False), (10, True)):
+        Stacked.captures_maps = captured
         with tempfile.TemporaryDirectory() as root:
             words = [*FLAGSHIP.replace("T=2000", "T=1000").split(), *QUIET.split(), "trainer.max_steps=300"]
             runs = [
@@ -163,9 +165,11 @@ def ensembles() -> None:
             record = json.loads((runs[0].settings.folder / "record.json").read_text())
         seconds = record["time"]["train_s"]
         one = one or seconds
-        give(Row("ensembles", "scoRNN, copying T=1000, 300 steps", str(members), value=seconds, unit="s"))
+        variant = f"{members}{', captured' * captured}"
+        give(Row("ensembles", "scoRNN, copying T=1000, 300 steps", variant, value=seconds, unit="s"))
         if members == 10:
-            give(Row("seeds", "scoRNN, copying T=1000", "ten", value=seconds / one, unit="times as long as one"))
+            variant = f"ten{', captured' * captured}"
+            give(Row("seeds", "scoRNN, copying T=1000", variant, value=seconds / one, unit="times as long as one"))
 
 
 PIECES: dict[str, tuple[Callable[[], None], float]] = {  # with the most seconds of each

@@ -12,7 +12,7 @@ computed one by one on a CPU; see `forms`.
 import copy
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -51,11 +51,15 @@ class Stacked:
         forms: the ways to compute that have not failed; the first of them is used.
         at_most: how many members fit into memory at once, as far as is known.
         feed: what draws their batches, once anything needs it.
+        captures_maps: whether a step is captured on `cuda` where matrices are computed. That failed on an H200, when
+            MAGMA solved the systems; `orthobench bench --gpu` tries it again.
 
     Args:
         model: the model of any member.
         forms: the ways to compute, see the function `forms`.
     """
+
+    captures_maps: ClassVar[bool] = False
 
     def __init__(self, model: Network, forms: tuple[str, ...]) -> None:
         self.forms, self.at_most = list(forms), 1 << 30
@@ -219,8 +223,8 @@ class Stacked:
             return False
         if batch_size not in self._engines:
             names = {choose(cell, model.engine, sequences=batch_size)[0] for cell in model.cells}
-            failing = self._maps and "cuda" in names  # a capture of scoRNN's members failed on an H200
-            self._engines[batch_size] = bool(names) and names <= CAPTURED and not failing
+            tried = self.captures_maps or not self._maps or "cuda" not in names
+            self._engines[batch_size] = bool(names) and names <= CAPTURED and tried
         return self._engines[batch_size]
 
     def _given(self, learners: list[Learner], named: NamedTensors) -> NamedTensors:
