@@ -40,6 +40,8 @@ NEEDED = re.compile(r"\b[Nn]eeds the \w+ of\s+\[[^\]]+\]\((?P<page>[\w./-]+)\)")
 IN_A_CHECKOUT = "root of the checkout"
 INLINE = re.compile(r"(?<!`)`((?:ORTHOBENCH_\w+=\S+ )?(?:orthobench|python -m orthobench|make) [^`\n]+)`(?!`)")
 CHANGES = re.compile(r"\d+(?:\.\d+)?(?:ms|s)\b(?: \d+s)?|\b\d+m \d+s")  # a time, which no two runs have in common
+# a score, which other processors round otherwise, and training amplifies it
+SCORE = re.compile(r"(?<![\w.])(?:\d\.\d{3,}|\d(?:\.\d+)?e-\d+)(?![\w.])")
 EACH = {"ORTHOBENCH_RUNS", "ORTHOBENCH_PLUGINS", "ORTHOBENCH_DATA"}
 
 
@@ -159,7 +161,10 @@ class Reader:
 
 
 def unlike(shown: str, printed: str) -> str | None:
-    """First line that a page shows and that is not printed there; None where all are, but for times."""
+    """First line that a page shows and that is not printed there; None where all are, but for times.
+
+    A score is shown as another processor came to it: within a factor of one and a half.
+    """
     lines = [CHANGES.sub("TIME", line.rstrip()) for line in printed.splitlines()]
     at, anywhere = 0, True
     for line in shown.splitlines():
@@ -167,11 +172,17 @@ def unlike(shown: str, printed: str) -> str | None:
             anywhere = True
             continue
         wanted = CHANGES.sub("TIME", line.rstrip())
-        found = next((place for place in range(at, len(lines)) if lines[place] == wanted), None)
+        found = next((place for place in range(at, len(lines)) if _alike(lines[place], wanted)), None)
         if found is None or (found > at and not anywhere):
             return line
         at, anywhere = found + 1, False
     return None if anywhere or at == len(lines) else f"an end after {shown.splitlines()[-1]}"
+
+
+def _alike(line: str, wanted: str) -> bool:
+    own, others = ([float(score) for score in SCORE.findall(text)] for text in (line, wanted))
+    texts = {" ".join(SCORE.sub("SCORE", text).split()) for text in (line, wanted)}
+    return len(texts) == 1 and all(2 * max(pair) <= 3 * min(pair) for pair in zip(own, others, strict=True))
 
 
 def commands(text: str) -> Iterator[str]:

@@ -110,6 +110,14 @@ def test_a_command_in_a_sentence_is_one_of_today(line: str) -> None:
         ("a\n", "a\nb\n", "an end after a"),
         ("a\n...\n", "a\nb\n", None),
         ("loss 0.1\n", "loss 0.2\n", "loss 0.1"),
+        ("loss 0.1000\n", "loss 0.2000\n", "loss 0.1000"),
+        ("loss 0.0001805 (baseline 0.09452) of run-1\n", "loss 0.0001931 (baseline 0.09452) of run-1\n", None),
+        ("loss 1.2e-05\n", "loss 1.1e-05\n", None),
+        ("  gru  0.00752  0.1234\n", "  gru  0.008047  0.1234\n", None),
+        ("version 0.2.0, 0.1234\n", "version 0.2.1, 0.1234\n", "version 0.2.0, 0.1234"),
+        ("loss 0.1, score 0.5\n", "loss 0.1, score 0.6\n", "loss 0.1, score 0.5"),
+        ("loss 0.1 of run-1\n", "loss 0.1 of run-2\n", "loss 0.1 of run-1"),
+        ("loss 0.1\n", "loss 0.1, loss 0.1\n", "loss 0.1"),
     ],
 )
 def test_what_is_shown_is_compared(shown: str, printed: str, missing: str | None) -> None:
