@@ -110,8 +110,7 @@ def read(roots: Iterable[Path]) -> OwnRuns:
 
 
 def _read(roots: Iterable[Path]) -> OwnRuns:
-    found: dict[str, OwnRun] = {}
-    where: dict[str, Path] = {}
+    found: dict[str, tuple[Path, OwnRun]] = {}
     left_out = []
     for folder in roots:
         places = _runs(folder)
@@ -131,11 +130,10 @@ def _read(roots: Iterable[Path]) -> OwnRuns:
             if run.line.run_id in found:
                 left_out.append((place, "counted once, it is in another of the folders too"))
             else:
-                found[run.line.run_id], where[run.line.run_id] = run, place
-    again = _again(found.values())
-    left_out += [(where[name], f"left out, {other} has its settings and seed and {why}") for name, other, why in again]
-    unlike = {name for name, *_ in again}
-    return OwnRuns(tuple(run for name, run in found.items() if name not in unlike), tuple(left_out))
+                found[run.line.run_id] = place, run
+    for name, other, why in _again(run for _, run in found.values()):
+        left_out.append((found.pop(name)[0], f"left out, {other} has its settings and seed and {why}"))
+    return OwnRuns(tuple(run for _, run in found.values()), tuple(left_out))
 
 
 def _again(runs: Iterable[OwnRun]) -> list[tuple[str, str, str]]:

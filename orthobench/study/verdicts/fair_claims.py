@@ -67,14 +67,15 @@ def check_claims(table: Table) -> None:
     Raises:
         ConfigError: a test is not known, lacks an operand, or names a case or a cell that the table does not have.
     """
+    known = list(rates(table))
     for number, stated in enumerate(table.claims):
         place, verb = f"{table.name}: claims[{number}]", next(iter(stated.test))
         _check(stated.test, verb, place)
         if stated.metric is not None and verb not in LEVELS:
             raise ConfigError(f"{place}: test {verb} has a number of its own: leave metric={stated.metric} out.")
-        cells = [model for model, case in rates(table) if case == stated.case]
+        cells = [model for model, case in known if case == stated.case]
         if not cells:
-            cases = dict.fromkeys(case for _, case in rates(table))
+            cases = dict.fromkeys(case for _, case in known)
             raise ConfigError(f"{place}: {did_you_mean(stated.case, cases)}: the table has no case {stated.case!r}.")
         refuse_unknown(_named(stated), cells, f"{place}: ", " is no cell of the table")
 
