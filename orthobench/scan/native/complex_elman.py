@@ -1,7 +1,7 @@
 """Complex states in C; cells/complex_elman.py has the equations.
 
-Only the states are kept, and they overwrite the projection: |z| is the positive root of r (r + b) = |h| (r + e), and z
-has the phase of h. With G = dL/dh_t and u = h / |h|, one step of the backward pass is
+Only the states are kept, in place of the projection where that is computed first: |z| is the positive root of
+r (r + b) = |h| (r + e), and z has the phase of h. With G = dL/dh_t and u = h / |h|, one step of the backward pass is
 
     dz = f G + f' |z| u Re(G conj(u)),   db = |z| / (|z| + e) Re(G conj(u)),   G <- W^H dz + what comes from outside
 """
@@ -18,19 +18,22 @@ from orthobench.scan.fused.elman import Gradients, first_gradient
 from orthobench.scan.native.checks import check
 from orthobench.scan.native.factored import FactoredScan, PackedFactors, factors
 from orthobench.scan.native.library import call, pack, readable, room, weight_gradient
-from orthobench.scan.native.projection import project
+from orthobench.scan.native.projection import multiplied, project
 
 
 def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
     """Run a `ComplexElman` cell over x from `state`; see `reference.run`."""
     N, dtype, (shift, epsilon) = cell.hidden_size, cell.U.dtype.to_complex(), OFFSETS[cell.modrelu]
-    p, b = own_complex_projection(cell, x, dtype), cell.b["h"] + shift
-    h0 = state[0].to(dtype).expand(p.shape[1], N)
-    W = _matrix(cell)
+    h0, b, W = state[0].to(dtype).expand(len(x), N), cell.b["h"] + shift, _matrix(cell)
     if isinstance(W, PackedFactors):
-        check(p, h0[:N], h0[:N].shape, N)
-        h_TBN, last = FactoredScan.apply(p, W.values, b, h0, epsilon, W)
+        if _usual(cell) and multiplied(x, cell.U):
+            given, V = x.transpose(0, 1), _side_by_side(cell.U)
+        else:
+            given, V = own_complex_projection(cell, x, dtype), None
+            check(given, h0[:N], h0[:N].shape, N)
+        h_TBN, last = FactoredScan.apply(given, V, W.values, b, h0, epsilon, W)
     else:
+        p = own_complex_projection(cell, x, dtype)
         check(p, W, (N, N), N)
         h_TBN, last = ComplexElmanScan.apply(p, W, b, h0, epsilon)
     return h_TBN.transpose(0, 1), (last,)
@@ -50,10 +53,19 @@ def own_complex_projection(cell: Any, x: Tensor, dtype: torch.dtype) -> Tensor:
 
     The rows of V are ordered so that its product with x has real and imaginary parts side by side.
     """
-    if type(cell).project is not ComplexElman.project or type(cell).joint_bias is not Cell.joint_bias:
+    if not _usual(cell):
         return cell.project(x).to(dtype).clone(memory_format=torch.contiguous_format)
-    V = cell.U.unflatten(0, (2, -1)).transpose(0, 1).flatten(0, 1)
-    return torch.view_as_complex(project(x, V, None).unflatten(-1, (-1, 2)))
+    return torch.view_as_complex(project(x, _side_by_side(cell.U), None).unflatten(-1, (-1, 2)))
+
+
+def _usual(cell: Cell) -> bool:
+    """Return True if the projection is a product with V, and nothing else."""
+    return type(cell).project is ComplexElman.project and type(cell).joint_bias is Cell.joint_bias
+
+
+def _side_by_side(U: Tensor) -> Tensor:
+    """The matrix V (2N, I) with the real and the imaginary part of each unit in turn."""
+    return U.unflatten(0, (2, -1)).transpose(0, 1).flatten(0, 1)
 
 
 def real_form(W: Tensor) -> Tensor:

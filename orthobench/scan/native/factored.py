@@ -9,14 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from orthobench.parametrizations.derivatives import first_only
 from orthobench.parametrizations.givens import Givens
 from orthobench.parametrizations.unitary_product import UnitaryProduct
 from orthobench.scan.fused.elman import Gradients, first_gradient
-from orthobench.scan.native.library import call, lanes, readable, room
+from orthobench.scan.native.library import call, lanes, outer_room, pack, readable, room, with_rows
 
-APART = 8  # the value of the same name in lanes.h
+APART, WINDOW = 8, 128  # the values of the same names in lanes.h
 UNITS_PER_LAYER = 4  # measured on one core, B=50: both are equally fast near 24 layers at n=128, past 128 at n=512
 
 
@@ -117,31 +118,72 @@ def _roots(n: int) -> Tensor:
 
 
 class FactoredScan(torch.autograd.Function):
-    """(p_TBN, values, b, h_0, epsilon, factors) -> (h_TBN, h_T); h takes p's place in memory."""
+    """(given, V, values, b, h_0, epsilon, factors) -> (h_TBN, h_T).
+
+    `given` is the projection p_TBN, whose place h takes in memory, where V is null; otherwise the inputs x_TBI, which C
+    projects by V (2N, I), whose rows are the real and the imaginary part of each unit in turn.
+    """
 
     @staticmethod
     def forward(
-        ctx: Any, p_TBN: Tensor, values: Tensor, b: Tensor, h0: Tensor, epsilon: float, factors: PackedFactors
+        ctx: Any,
+        given: Tensor,
+        V: Tensor | None,
+        values: Tensor,
+        b: Tensor,
+        h0: Tensor,
+        epsilon: float,
+        factors: PackedFactors,
     ) -> tuple[Tensor, Tensor]:
-        H, h0, b, values = p_TBN.data, h0.resolve_conj().contiguous(), b.contiguous(), values.contiguous()
-        settings = {"slope": epsilon, "parameters": len(values)}
+        h0, b, values, x = h0.resolve_conj().contiguous(), b.contiguous(), values.contiguous(), None
+        if V is None:
+            H = given.data
+        elif V.shape == (2 * h0.shape[1], given.shape[-1]):
+            x, H = with_rows(given), room(h0.expand(len(given), -1, -1))
+        else:
+            shapes = f"inputs {tuple(given.shape)} and a matrix {tuple(V.shape)} do not fit"
+            raise ValueError(f"{shapes} {h0.shape[1]} complex units.")
+        settings = {"slope": epsilon, "parameters": len(values), "I": 0 if x is None else x.shape[-1]}
         tensors = {"plan": factors.plan, "factors": values, "tables": factors.tables}
-        scratch = 8 * (H.shape[-1] + APART) * lanes(values.dtype)
-        call(f"{factors.family}_forward", H, settings, (), scratch, P=H, h0=h0, b=b, **tensors)
+        scratch = (settings["I"] + 2 + 8 * (H.shape[-1] + APART)) * lanes(values.dtype)
+        inputs = {"x": x, "U": None if V is None else _in_lanes(V)}
+        _call(f"{factors.family}_forward", H, settings, (), scratch, P=H, h0=h0, b=b, **tensors, **inputs)
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(H, h0, b, values)
+        ctx.save_for_backward(H, h0, b, values, x, V)
         ctx.settings, ctx.factors = settings, factors
         return H, H[-1].clone()
 
     @staticmethod
     @first_only("use engine=reference")
     def backward(ctx: Any, dH: Tensor | None, dlast: Tensor | None) -> Gradients:  # type: ignore[override]
-        H, h0, b, values = ctx.saved_tensors
-        B, N = h0.shape
-        dH, dZ, G = readable(dH), room(H), first_gradient(H, dH, dlast)
+        H, h0, b, values, x, V = ctx.saved_tensors
+        (B, N), I = h0.shape, ctx.settings["I"]
+        dH, G = readable(dH), first_gradient(H, dH, dlast)
         sums = {"db": values.new_empty(B, N), "dfactors": values.new_empty(B, len(values))}
-        tensors = {"plan": ctx.factors.plan, "factors": values, "tables": ctx.factors.tables}
+        tensors = {"plan": ctx.factors.plan, "factors": values, "tables": ctx.factors.tables, "x": x}
         scratch = (len(values) + (9 + 2 * ctx.factors.waves) * (N + APART)) * lanes(values.dtype)
+        weights, dZ, dx, dU = (), None, None, None
+        if V is None:
+            dZ = room(H)
+        else:
+            weights, dU = (pack(V),), values.new_zeros(-(-B // lanes(values.dtype)), I, 2 * N)
+            dx = torch.empty_like(x, memory_format=torch.contiguous_format) if ctx.needs_input_grad[0] else None
+            scratch += WINDOW * 2 * (N + I) + outer_room(2 * N, values.dtype) + lanes(values.dtype)
         name = f"{ctx.factors.family}_backward"
-        call(name, H, ctx.settings, (), scratch, P=H, h0=h0, b=b, dH=dH, dZ=dZ, G=G, **tensors, **sums)
-        return dZ, sums["dfactors"].sum(0), sums["db"].sum(0), G, None, None
+        made = {"dH": dH, "dZ": dZ, "G": G, "dx": dx, "dU": dU}
+        _call(name, H, ctx.settings, weights, scratch, P=H, h0=h0, b=b, **tensors, **made, **sums)
+        dV = None if dU is None else dU.sum(0).T
+        return dZ if V is None else dx, dV, sums["dfactors"].sum(0), sums["db"].sum(0), G, None, None
+
+
+def _call(
+    name: str, H: Tensor, settings: dict[str, Any], weights: tuple[Tensor, ...], scratch: int, **tensors: Any
+) -> None:
+    call(name, H, settings, weights, scratch, lanes(H.dtype.to_real()), **tensors)
+
+
+def _in_lanes(V: Tensor) -> Tensor:
+    """V (2N, I) as lanes.h reads it: (parts of the units, I, lanes)."""
+    width = lanes(V.dtype)
+    filled = F.pad(V, (0, 0, 0, -len(V) % width))
+    return filled.unflatten(0, (-1, width)).transpose(1, 2).contiguous()

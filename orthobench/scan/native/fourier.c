@@ -191,10 +191,4 @@ static void multiply_factors_back(const Scan *s, Wave h, Wave G, vector *dfactor
     for (int64_t j = 0; j < N; j++) put(G, j, turned_back(first, at(h, j), at(y, j), dfirst, j));
 }
 
-void fourier_forward(const Scan *s, int64_t first, int64_t last, vector *scratch) {
-    lanes_forward(s, first, last, scratch, multiply_factors);
-}
-
-void fourier_backward(const Scan *s, int64_t first, int64_t last, vector *scratch) {
-    lanes_backward(s, first, last, scratch, multiply_factors_back);
-}
+LOOPS(fourier, multiply_factors, multiply_factors_back)

@@ -1,8 +1,12 @@
 /* A complex recurrence whose matrix is applied factor by factor, with a row of the batch in every lane of a vector.
  *
  * So a factor may join any two coordinates without moving anything inside a vector. A block of LANES rows goes through
- * the whole sequence before the next one. What is summed over steps, the gradients of biases and factors, is kept for
- * every row.
+ * the whole sequence before the next one; blocks are shared out, not rows. What is summed over steps, the gradients of
+ * biases and factors, is kept for every row.
+ *
+ * Inputs x_t are projected here, where they are given, so that no projection is written or read. s->U has for every
+ * WIDEST_LANES of the 2 N numbers, the last of them filled up with zeros, those of each input. In the backward pass dL/dz
+ * of WINDOW rows is kept until it is multiplied with their inputs.
  */
 
 #pragma once
@@ -72,9 +76,11 @@ static inline Places places(int64_t count, int64_t distance) {
     return found;
 }
 
-/* Parts of rows that the next step reads or writes, far apart as they are, begin to come. */
-static inline void expect(const REAL *rows, const Places *at) {
-    UNROLL_LANES for (int m = 0; m < LANES; m++) __builtin_prefetch(rows + at->row[m], 1);
+/* A share of rows that the next step reads or writes, in the order of memory, begins to come: that of some units, if all
+ * of them ask. */
+static inline void expect(const REAL *rows, const Places *at, int64_t j, int64_t units) {
+    int64_t first = 2 * j * at->count, numbers = 2 * units * at->count;
+    for (int64_t k = 0; k < numbers; k += 64 / (int64_t)sizeof(REAL)) __builtin_prefetch(rows + first + k, 0, 2);
 }
 
 /* `units` numbers of every row, real and imaginary parts side by side, into lanes. */
@@ -132,21 +138,43 @@ static void write_sums(const vector *sums, REAL *rows, int64_t count, int64_t K)
         for (int64_t k = 0; k < K; k++) rows[m * K + k] = sums[k][m];
 }
 
-static inline void lanes_forward(const Scan *s, int64_t first, int64_t last, vector *scratch, Apply *apply) {
+/* The inputs of a block in lanes: the even ones as real parts, the odd ones as imaginary parts. */
+static inline void gather_inputs(const Scan *s, int64_t t, int64_t row, const Places *at, Wave x) {
+    const REAL *rows = s->x + t * s->x_time + row * s->x_row;
+    int64_t pairs = s->I / 2;
+    gather(rows, at, pairs, x);
+    if (s->I % 2) for (int64_t m = 0; m < LANES; m++) x.re[pairs][m] = rows[at->row[m] + s->I - 1];
+}
+
+/* U x of one part of the units, from unit j on. */
+static inline __attribute__((always_inline)) void project_part(const Scan *s, Wave x, int64_t j, Wave to) {
+    const REAL *U = s->U + 2 * j / WIDEST_LANES * WIDEST_LANES * s->I + 2 * j % WIDEST_LANES;
+    vector sum[LANES];
+    UNROLL_LANES for (int k = 0; k < LANES; k++) sum[k] = (vector){0};
+    for (int64_t i = 0; i < s->I; i++, U += WIDEST_LANES) {
+        vector input = i % 2 ? x.im[i / 2] : x.re[i / 2];
+        UNROLL_LANES for (int k = 0; k < LANES; k++) sum[k] += U[k] * input;
+    }
+    UNROLL_LANES for (int k = 0; k < PART; k++) put(to, k, (Number){sum[2 * k], sum[2 * k + 1]});
+}
+
+static inline void lanes_forward(const Scan *s, int64_t first, int64_t end, vector *scratch, Apply *apply) {
     int64_t B = s->B, N = s->N, width = 2 * N;
     REAL e = (REAL)s->slope;
-    Wave h = wave(&scratch, N);
-    for (int64_t row = first; row < last; row += LANES) {
-        int64_t count = last - row < LANES ? last - row : LANES;
-        Places rows = places(count, width);
+    Wave h = wave(&scratch, N), x = wave(&scratch, s->x ? s->I / 2 + 1 : 0);
+    for (int64_t row = first; row < end; row += LANES) {
+        int64_t count = end - row < LANES ? end - row : LANES;
+        Places rows = places(count, width), input_rows = places(count, s->x_row);
         gather(s->h0 + row * width, &rows, N, h);
         for (int64_t t = 0; t < s->T; t++) {
             REAL *block = AT(s->P, t, row, width);
             apply(s, h, scratch);
+            if (s->x) gather_inputs(s, t, row, &input_rows, x);
             EACH_PART {
                 vector re[PART], im[PART];
-                if (t + 1 < s->T) expect(AT(s->P, t + 1, row, width) + 2 * j, &rows);
-                gather_part(block + 2 * j, &rows, units, (Wave){re, im});
+                if (t + 1 < s->T) expect(AT(s->P, t + 1, row, width), &rows, j, units);
+                if (s->x) project_part(s, x, j, (Wave){re, im});
+                else gather_part(block + 2 * j, &rows, units, (Wave){re, im});
                 for (int64_t i = 0; i < units; i++) {
                     REAL x[LANES], y[LANES], b = s->b[j + i];
                     *(vector *)x = h.re[j + i] + re[i];
@@ -160,14 +188,43 @@ static inline void lanes_forward(const Scan *s, int64_t first, int64_t last, vec
     }
 }
 
-static inline void lanes_backward(const Scan *s, int64_t first, int64_t last, vector *scratch, Reverse *reverse) {
+#define WINDOW 128 /* rows, whole steps of a block: as many as one panel of add_outer has */
+
+/* dL/dz of the last steps that were done, (rows, 2 N), in the order in which they were; x and dx of the same rows. */
+typedef struct { int64_t rows; REAL *dz, *x, *dx, *outer; } Window;
+
+static inline Window window_of(const Scan *s, vector **scratch) {
+    Window w = {0, (REAL *)*scratch};
+    if (!s->x) return w;
+    w.x = w.dz + WINDOW * 2 * s->N, w.dx = w.x + WINDOW * s->I, w.outer = w.dx + WINDOW * s->I;
+    *scratch += (WINDOW * 2 * (s->N + s->I) + outer_scratch(2 * s->N) + LANES - 1) / LANES;
+    return w;
+}
+
+/* The window begins with the block's step t + steps - 1 and ends with t: its part of dU, and its dx. */
+static void close_window(const Scan *s, Window *w, int64_t t, int64_t row, int64_t count) {
+    int64_t B = s->B, I = s->I, width = 2 * s->N;
+    for (int64_t r = 0; r < w->rows; r++)
+        memcpy(w->x + r * I, s->x + (t + (w->rows - 1 - r) / count) * s->x_time + (row + r % count) * s->x_row,
+               I * sizeof(REAL));
+    add_outer(w->x, I, w->dz, width, w->rows, width, s->dU + row / WIDEST_LANES * I * width, w->outer, 0, I);
+    if (s->dx) {
+        product((Product){width, w->dz, width, 0, 0, w->dx, I, 0}, w->rows, I, s->weights[0]);
+        for (int64_t r = 0; r < w->rows; r += count)
+            memcpy(AT(s->dx, t + (w->rows - 1 - r) / count, row, I), w->dx + r * I, count * I * sizeof(REAL));
+    }
+    w->rows = 0;
+}
+
+static inline void lanes_backward(const Scan *s, int64_t first, int64_t end, vector *scratch, Reverse *reverse) {
     int64_t B = s->B, N = s->N, width = 2 * N, K = s->parameters;
     REAL e = (REAL)s->slope;
     Wave h = wave(&scratch, N), G = wave(&scratch, N);
     vector *db = scratch, *dfactors = db + N;
     scratch = dfactors + K;
-    for (int64_t row = first; row < last; row += LANES) {
-        int64_t count = last - row < LANES ? last - row : LANES;
+    Window window = window_of(s, &scratch);
+    for (int64_t row = first; row < end; row += LANES) {
+        int64_t count = end - row < LANES ? end - row : LANES;
         memset(db, 0, (N + K) * sizeof *db);
         Places rows = places(count, width), outside_rows = places(count, s->dH_row);
         gather(s->G + row * width, &rows, N, G);
@@ -175,11 +232,12 @@ static inline void lanes_backward(const Scan *s, int64_t first, int64_t last, ve
         for (int64_t t = s->T - 1; t >= 0; t--) {
             const REAL *before = t ? AT(s->P, t - 1, row, width) : s->h0 + row * width;
             const REAL *outside = t < s->T - 1 ? OUTSIDE(t, row) : 0;
+            REAL *dz = s->x ? window.dz + window.rows * width : AT(s->dZ, t, row, width);
             EACH_PART {
                 vector re[PART], im[PART];
-                if (t > 1) expect(AT(s->P, t - 2, row, width) + 2 * j, &rows);
-                if (t > 0 && s->dH) expect(OUTSIDE(t - 1, row) + 2 * j, &outside_rows);
-                if (t > 0) expect(AT(s->dZ, t - 1, row, width) + 2 * j, &rows);
+                if (t > 1) expect(AT(s->P, t - 2, row, width), &rows, j, units);
+                if (t > 0 && s->dH) expect(OUTSIDE(t - 1, row), &outside_rows, j, units);
+                if (t > 0 && s->dZ) expect(AT(s->dZ, t - 1, row, width), &rows, j, units);
                 if (outside) {
                     gather_part(outside + 2 * j, &outside_rows, units, (Wave){re, im});
                     for (int64_t i = 0; i < units; i++) G.re[j + i] += re[i], G.im[j + i] += im[i];
@@ -192,9 +250,10 @@ static inline void lanes_backward(const Scan *s, int64_t first, int64_t last, ve
                     put(G, j + i, (Number){*(vector *)Gx, *(vector *)Gy});
                     db[j + i] = *(vector *)sum;
                 }
-                scatter_part(from(G, j), AT(s->dZ, t, row, width) + 2 * j, &rows, units);
+                scatter_part(from(G, j), dz + 2 * j, &rows, units);
                 gather_part(before + 2 * j, &rows, units, from(h, j));
             }
+            if (s->x && ((window.rows += count) + count > WINDOW || !t)) close_window(s, &window, t, row, count);
             reverse(s, h, G, dfactors, scratch);
         }
         scatter(G, s->G + row * width, &rows, N);
@@ -202,3 +261,29 @@ static inline void lanes_backward(const Scan *s, int64_t first, int64_t last, ve
         write_sums(dfactors, s->dfactors + row * K, count, K);
     }
 }
+
+/* Where the rows end that whole vectors do, of those before `end`: not those of a last block that half of one can do. */
+static inline int64_t end_of_wholes(int64_t end) {
+    int64_t left = end % LANES;
+    return BYTES >= 32 && left <= LANES / 2 ? end - left : end;
+}
+
+/* The two loops of a matrix, for some blocks of LANES rows; with HALVES for the rows from `first` on, a few. */
+#ifdef HALVES
+#define LOOPS(name, apply, reverse)                                                                                    \
+    void name##_few_forward(const Scan *s, int64_t first, int64_t end, vector *scratch) {                              \
+        lanes_forward(s, first, end, scratch, apply);                                                                  \
+    }                                                                                                                  \
+    void name##_few_backward(const Scan *s, int64_t first, int64_t end, vector *scratch) {                             \
+        lanes_backward(s, first, end, scratch, reverse);                                                               \
+    }
+#else
+#define LOOP(name, way, apply)                                                                                         \
+    void name##_few_##way(const Scan *s, int64_t first, int64_t end, vector *scratch);                                 \
+    void name##_##way(const Scan *s, int64_t first, int64_t last, vector *scratch) {                                   \
+        int64_t end = LANES * last < s->B ? LANES * last : s->B, wholes = end_of_wholes(end);                          \
+        lanes_##way(s, LANES * first, wholes, scratch, apply);                                                         \
+        if (wholes < end) name##_few_##way(s, wholes, end, scratch);                                                   \
+    }
+#define LOOPS(name, apply, reverse) LOOP(name, forward, apply) LOOP(name, backward, reverse)
+#endif

@@ -32,7 +32,7 @@ class Struct(ctypes.Structure):
         real: pointers to real numbers, also where the states are complex.
         apart: pointers to tensors (T, B, ...) whose rows may be anywhere, with their strides in `NAME_time` and
             `NAME_row`; all others are contiguous.
-        unit: sequences in each of the rows that are shared out, a field where they may be several.
+        unit: sequences in each of the rows that are shared out.
     """
 
     real: ClassVar[frozenset[str]] = frozenset()
@@ -89,8 +89,10 @@ class Struct(ctypes.Structure):
 class Scan(Struct):
     """The struct of the same name in scan.h."""
 
-    real = frozenset(("b", "beta", "late", "db", "dbeta", "K", "X", "S", "factors", "tables", "dfactors"))
-    apart = frozenset(("dH",))
+    real = frozenset(
+        ("b", "beta", "late", "db", "dbeta", "K", "X", "S", "factors", "tables", "dfactors", "x", "U", "dx", "dU")
+    )
+    apart = frozenset(("dH", "x"))
     _fields_ = (
         *((name, long) for name in ("T", "B", "N", "activation", "reset", "dH_time", "dH_row")),
         ("slope", ctypes.c_double),
@@ -99,6 +101,8 @@ class Scan(Struct):
         *((name, pointer) for name in ("signs", "dH", "dZ", "G", "S", "db", "dbeta")),
         ("parameters", long),
         *((name, pointer) for name in ("plan", "factors", "tables", "dfactors")),
+        *((name, long) for name in ("I", "x_time", "x_row")),
+        *((name, pointer) for name in ("x", "U", "dx", "dU")),
     )
 
 
@@ -156,6 +160,7 @@ def call(
     settings: dict[str, Any],
     weights: tuple[Tensor, ...],
     scratch: int = 0,
+    unit: int = 1,
     **tensors: Tensor | None,
 ) -> None:
     """Run a loop over all rows of the batch.
@@ -166,6 +171,7 @@ def call(
         settings: values for the number fields of `Scan`, by name.
         weights: packed matrices.
         scratch: how many numbers of scratch memory every thread needs.
+        unit: rows that a thread gets together.
         **tensors: tensors for the pointer fields of `Scan`, by name.
 
     Raises:
@@ -180,10 +186,11 @@ def call(
                 "engine=reference."
             )
     scan = Scan(T=T, B=B, N=N, **settings)
+    scan.unit = unit
     for i, packed in enumerate(weights):
         check_memory(f"weight {i}", packed, like.dtype.to_real())
         scan.weights[i] = packed.data_ptr()
-    scan.run(name, B, like, scratch, **tensors)
+    scan.run(name, -(-B // unit), like, scratch, **tensors)
 
 
 def long_product(x: Tensor, W: Tensor, bias: Tensor | None, out: Tensor) -> None:
@@ -214,6 +221,11 @@ def room(like: Tensor, width: int | None = None) -> Tensor:
 def lanes(dtype: torch.dtype) -> int:
     """Number of values that a vector register holds in the compiled loops."""
     return load(dtype).lanes()
+
+
+def outer_room(N: int, dtype: torch.dtype) -> int:
+    """Numbers of scratch memory that an outer product of rows of N numbers needs in C."""
+    return load(dtype).outer_scratch(N)
 
 
 def whole_vectors(count: int, dtype: torch.dtype) -> int:
@@ -256,7 +268,7 @@ def add_outer(D: Tensor, H: Tensor, out: Tensor) -> None:
     rows = D.data_ptr(), D.stride(axis), H.data_ptr(), H.stride(axis), T * B, N, out.data_ptr()
 
     def share(first: int, last: int) -> None:
-        scratch = H.new_empty(lib.outer_scratch(N))
+        scratch = H.new_empty(outer_room(N, H.dtype))
         lib.add_outer(*rows, scratch.data_ptr(), first, last)
 
     share_out(share, M, lib)

@@ -96,7 +96,7 @@ class RotatedElman(torch.autograd.Function):
         settings = {"activation": ACTIVATIONS.index(activation), "slope": slope, "parameters": len(values)}
         saved = {"P": A, "H": None if beta is None else H, "h0": h0, "b": b, "beta": beta}
         saved["signs"] = room_for_signs(activation, A, any(ctx.needs_input_grad))
-        call("rotated_elman_forward", A, settings, (), 2 * _state(A), **saved, **fixed)
+        call("rotated_elman_forward", A, settings, (), 2 * _state(A), 1, **saved, **fixed)
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(*saved.values(), *fixed.values())
         ctx.names, ctx.settings = (*saved, *fixed), settings

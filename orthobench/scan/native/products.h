@@ -13,20 +13,27 @@
 #endif
 
 #if defined(__AVX512F__)
-#define BYTES 64
+#define WIDEST 64
 #define VECTORS 4 /* per panel: 6 x 4 sums and 4 factors of 32 registers */
 #elif defined(__AVX__)
-#define BYTES 32
+#define WIDEST 32
 #define VECTORS 2 /* 6 x 2 sums and 2 factors of 16 registers */
 #elif defined(__aarch64__)
-#define BYTES 16
+#define WIDEST 16
 #define VECTORS 4
 #else
-#define BYTES 16
+#define WIDEST 16
 #define VECTORS 2
 #endif
 
+#ifdef HALVES /* halves.c */
+#define BYTES (WIDEST > 16 ? WIDEST / 2 : WIDEST)
+#else
+#define BYTES WIDEST
+#endif
+
 #define LANES ((int64_t)(BYTES / sizeof(REAL)))
+#define WIDEST_LANES ((int64_t)(WIDEST / sizeof(REAL)))
 
 #if defined(__clang__)
 #define UNROLL _Pragma("unroll")

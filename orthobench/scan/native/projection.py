@@ -19,10 +19,14 @@ def own_projection(cell: Cell, x: Tensor, dtype: torch.dtype) -> Tensor:
 
 def project(x: Tensor, U: Tensor, bias: Tensor | None) -> Tensor:
     """The same as `cells.base.projection`, (T, B, M), but the result may be overwritten."""
-    usual = x.dtype == U.dtype and not torch.is_autocast_enabled("cpu")  # no tokens, nor inputs that autocast rounds
-    if not usual or U.shape[1] == 1:  # where torch is faster
+    if not multiplied(x, U) or U.shape[1] == 1:  # where torch is faster
         return projection(x, U, bias).to(U.dtype).contiguous()
     return Projection.apply(x.transpose(0, 1), U, bias)
+
+
+def multiplied(x: Tensor, U: Tensor) -> bool:
+    """Return True if inputs are multiplied as they are: no tokens, nor inputs that autocast rounds."""
+    return x.dtype == U.dtype and not torch.is_autocast_enabled("cpu")
 
 
 class Projection(torch.autograd.Function):

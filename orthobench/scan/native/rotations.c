@@ -21,7 +21,7 @@ static void rotate(const Scan *s, Wave h, vector *scratch) {
     diagonal(s->tables + 4 * s->plan[0], h, h, s->N);
 }
 
-/* The rotations are undone, so that their inputs need not be kept. */
+/* The rotations are undone, so that their inputs need not be kept; of a copy, because h has zeros that rounding would move. */
 static void rotate_back(const Scan *s, Wave h, Wave G, vector *dfactors, vector *scratch) {
     int64_t N = s->N, M = s->plan[0];
     const int64_t *pairs = s->plan + 1;
@@ -44,10 +44,4 @@ static void rotate_back(const Scan *s, Wave h, Wave G, vector *dfactors, vector 
     }
 }
 
-void rotations_forward(const Scan *s, int64_t first, int64_t last, vector *scratch) {
-    lanes_forward(s, first, last, scratch, rotate);
-}
-
-void rotations_backward(const Scan *s, int64_t first, int64_t last, vector *scratch) {
-    lanes_backward(s, first, last, scratch, rotate_back);
-}
+LOOPS(rotations, rotate, rotate_back)

@@ -37,6 +37,9 @@ typedef struct {
     int64_t *plan;       /* how the factors are applied: rotations.c, fourier.c */
     REAL *factors, *tables;
     REAL *dfactors;      /* (B, parameters) */
+    int64_t I, x_time, x_row; /* width of the inputs, and their strides */
+    REAL *x, *U;         /* inputs (T, B, I) and their matrix, as lanes.h says, where a loop projects them; else null */
+    REAL *dx, *dU;       /* (T, B, I), or null; (blocks of LANES rows, I, 2 N), zero at first */
 } Scan;
 
 enum { MODRELU, RELU, LEAKY_RELU, ABS, TANH };

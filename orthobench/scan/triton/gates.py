@@ -1,6 +1,6 @@
 """Steps of gated units without their products, on tiles of one sequence; see gru.py and lstm.py."""
 
-# pyright: reportMissingImports=false, reportGeneralTypeIssues=false
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false, reportGeneralTypeIssues=false
 
 import triton
 import triton.language as tl

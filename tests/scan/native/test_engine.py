@@ -215,6 +215,14 @@ def test_a_projection_that_does_not_fit_is_refused() -> None:
         engine.run(cell, draw(2, 5, 3), start(cell, 2))
 
 
+@pytest.mark.parametrize("rows", [slice(None), slice(14)])
+def test_inputs_that_do_not_fit_their_matrix_are_refused(rows: slice) -> None:
+    cell = make(ComplexElman, recurrent=rotations(capacity=2))
+    cell.U = torch.nn.Parameter(cell.U.detach()[rows, :2].clone())
+    with pytest.raises(ValueError, match=r"inputs \(5, 2, 3\) and a matrix \(1[46], 2\) do not fit 8 complex units"):
+        engine.run(cell, draw(2, 5, 3), start(cell, 2))
+
+
 def test_a_matrix_that_is_negated_lazily_is_read_as_what_it_is() -> None:
     class Negated(Free):
         """Its memory holds -W."""
