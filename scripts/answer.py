@@ -24,7 +24,7 @@ from orthobench.study.verdicts.searched_claims import FAILED, UNRUN, outcomes
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS, FOLDER = ROOT / "results", ROOT / "docs" / "results"
 PAGE, SOLVED, LENGTHS = FOLDER / "answer.md", FOLDER / "answer-solved.svg", FOLDER / "answer-lengths.svg"
-SHOWN = ("cell", "solved", "steps", "horizon")
+SHOWN = ("cell", "solved", "steps", "horizon", "score")
 BEFORE = {  # the same case of the first protocol, with 2,000 steps
     "fair2/cued_copying": ("fair/cued_copying", "digits=10"),
     "fair2/group_word": ("fair/group_word", ""),
@@ -150,8 +150,8 @@ def robust() -> str:
 def page(pictures: Collection[Path]) -> str:
     """docs/results/answer.md, with these of its pictures."""
     solved = f"![Training steps until each reported seed solved the case]({SOLVED.name})\n"
-    lengths = f"![Median score of the seeds that solved the case, by length]({LENGTHS.name})\n"
-    unsolved = "No reported seed of a complete cell solves its case, so that there is no curve.\n"
+    lengths = f"![Median score by length, where 0 is the trivial predictor and 1 is perfect]({LENGTHS.name})\n"
+    unsolved = "No cell is complete, so that there is no curve.\n"
     parts = [HEAD, textwrap.fill(contradictions(), 120) + "\n", "## What is run\n", run()]
     parts += ["## Who solves it, and in how many steps\n", *[solved] * (SOLVED in pictures), grid()]
     parts += ["## How far is it held\n", lengths if LENGTHS in pictures else unsolved]

@@ -14,7 +14,14 @@ from orthobench.study.statistics.ranks import FEWEST, correlation
 from orthobench.study.statistics.status import Interval
 from orthobench.study.tables.claim import StatedClaim
 from orthobench.study.verdicts.factorial import cut_off, effects
-from orthobench.study.verdicts.searched import GROUPS, SearchedCell, SearchedTable, in_order, searched_tables
+from orthobench.study.verdicts.searched import (
+    GROUPS,
+    UNSOLVED,
+    SearchedCell,
+    SearchedTable,
+    in_order,
+    searched_tables,
+)
 from orthobench.study.verdicts.searched_claims import outcomes, runs_before
 
 PART = "fair2"  # the name of the document's files
@@ -27,12 +34,13 @@ then, the median and the quartiles; a run that was ended before counts as more t
 *horizon*: the greatest length up to which the median seed of those that solved the case scores above 0.9 at every
 tested length, where 0 is the trivial predictor and 1 is perfect; `>=` where it is the longest that was tested.
 *easy to tune*: trials of the first stage, one seed each, that solve the case; `orthobench plot` draws all trials.
+*score*: the test score of all reported seeds in the range of training, the median and the quartiles, on the same scale.
 Cells are grouped, not ranked: nothing is averaged over seeds that solve a case and seeds that do not. A cell of which
 no trial has a validation loss below the trivial predictor's *did not learn*, and has no number. Cells whose search goes
 on are named below the table.
 """
-HEADERS = ("cell", "group", "solved", "steps", "horizon", "easy to tune", "ms a step", "parameters", "state, bytes",
-           "chosen", "runs")  # fmt: skip
+HEADERS = ("cell", "group", "solved", "steps", "horizon", "score", "easy to tune", "ms a step", "parameters",
+           "state, bytes", "chosen", "runs")  # fmt: skip
 TEXT = {"cell", "group", "chosen"}
 HINT = "not run yet: "
 
@@ -53,7 +61,7 @@ def section(found: SearchedTable, drawn: bool = False) -> Section:
     return document.of_table(
         found,
         facts=_facts(found),
-        grids=(cells(found), by_length(found), worth(found), stated(found)),
+        grids=(cells(found), by_length(found), by_length(found, solved=False), worth(found), stated(found)),
         notes=(*notes, *found.notes, *found.made_by.notes, *measured, *table.deviations),
         figures=figures(found) if drawn else {},
     )
@@ -67,15 +75,17 @@ def cells(found: SearchedTable) -> Grid:
     return Grid(list(HEADERS), rows, frozenset(HEADERS) - TEXT, aside=aside)
 
 
-def by_length(found: SearchedTable) -> Grid:
-    """The median normalised score of the seeds that solved the case, at every length."""
-    able = [cell for cell in found.known if cell.complete and cell.holds]
-    headers = ["cell", "seeds", *map(str, found.lengths)]
-    rows = [
-        [cell.name, Quantity(cell.solved[0]), *(_score(cell.holds.get(length)) for length in found.lengths)]
-        for cell in able
-    ]
-    return Grid(headers, rows, frozenset(headers) - TEXT, subject="by length, median of the seeds that solved it")
+def by_length(found: SearchedTable, solved: bool = True) -> Grid:
+    """Median normalised scores at every length: of the seeds that solved the case, or of cells that none solves."""
+    able = [cell for cell in found.known if cell.complete and (cell.holds if solved else cell.group == UNSOLVED)]
+    headers = ["cell", "seeds", *map(str, found.lengths)] if found.lengths else []
+    rows = []
+    for cell in able if found.lengths else ():
+        scores = cell.holds if solved else cell.reached_by_length
+        count = cell.solved[0] if solved else len(cell.lines)
+        rows.append([cell.name, Quantity(count), *(_score(scores.get(length)) for length in found.lengths)])
+    of = "the seeds that solved it" if solved else "all reported seeds, of cells that no seed solves"
+    return Grid(headers, rows, frozenset(headers) - TEXT, subject=f"by length, median of {of}")
 
 
 def stated(found: SearchedTable) -> Grid:
@@ -156,6 +166,7 @@ def _cells(found: SearchedTable, cell: SearchedCell) -> list[Shown]:
         Quantity(count, of=of, ends=cell.interval) if cell.lines else NOTHING,
         _quartiles(cell.steps) if cell.lines else NOTHING,
         horizon(cell) if cell.lines and cell.lengths else NOTHING,
+        _quartiles(cell.reached, 2),
         Quantity(easy, of=trials) if cell.state.learnt is not False else NOTHING,
         costs.step_of_engine(cell.cost) if cell.cost else NOTHING,
         number(cell.budget.get("parameters"), 0),
@@ -170,11 +181,11 @@ def horizon(cell: SearchedCell) -> Quantity:
     return Quantity(cell.horizon, before=">=" * (cell.horizon in cell.lengths[-1:]))
 
 
-def _quartiles(found: tuple[float, float, float] | None) -> Shown:
-    if found is None:
+def _quartiles(found: tuple[float, float, float] | None, decimals: int = 0) -> Shown:
+    if found is None or found[1] == -inf:
         return NOTHING
     low, middle, high = found
-    return Quantity(middle, ends=(low, high))
+    return Quantity(middle, decimals, ends=None if low == middle == high == inf else (low, high))
 
 
 def _score(score: float | None) -> Shown:

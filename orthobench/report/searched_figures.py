@@ -25,7 +25,7 @@ def figures(found: SearchedTable) -> "dict[drawing.Title, Figure]":
     drawn = {}
     if any(cell.lines for cell in done):
         drawn[drawing.Title(title, "seeds that solve it, and steps")] = _solved(found, done)
-    if any(cell.holds for cell in done):
+    if found.lengths and any(cell.lines for cell in done):
         drawn[drawing.Title(title, "score by length")] = _curves(found, done)
     if known:
         drawn[drawing.Title(title, "the search")] = _search(found, known)
@@ -39,7 +39,7 @@ def panels(found: Sequence[SearchedTable]) -> "tuple[Figure | None, Figure | Non
     """
     done = {one.table.name: [cell for cell in one.known if cell.complete and cell.lines] for one in found}
     solved = [one for one in found if done[one.table.name]]
-    curved = [one for one in found if any(cell.holds for cell in done[one.table.name])]
+    curved = [one for one in solved if one.lengths]
     first = second = None
     if solved:
         heights = [ROW * len(done[one.table.name]) + 1.3 for one in solved]
@@ -90,18 +90,23 @@ def _curves(found: SearchedTable, cells: list[SearchedCell]) -> "Figure":
 
 
 def _draw_curves(axes: "Axes", cells: list[SearchedCell]) -> None:
-    """A line per cell: the median normalised score of the seeds that solved the case, at every length."""
+    """A line per cell: the median normalised score at every length, of the seeds that solved the case; of all reported
+    seeds where none of any cell did.
+    """
     able = [cell for cell in cells if cell.holds]
-    for place, cell in enumerate(able):
+    for place, cell in enumerate(able or [cell for cell in cells if cell.lines]):
+        scores = cell.holds if able else cell.reached_by_length
         colour, dash = drawing.dashed(place)
-        points = [(length, score) for length, score in sorted(cell.holds.items()) if isfinite(score)]
-        label = f"{drawing.plain(cell.name)} ({cell.solved[0]})"
+        points = [(length, score) for length, score in sorted(scores.items()) if isfinite(score)]
+        label = f"{drawing.plain(cell.name)} ({cell.solved[0] if able else len(cell.lines)})"
         axes.plot(*zip(*points, strict=True), color=colour, linestyle=dash, marker="o", markersize=3, label=label)
     axes.axhline(0.9, color="#888888", linewidth=0.7, label="held from 0.9")
     drawing.trivial(axes, 0.0)
     axes.set_xscale("log")
     axes.set_xlabel("length")
-    axes.set_ylabel("normalised score, median of the seeds that solved it")
+    axes.set_ylabel(
+        f"normalised score, median of {'the seeds that solved it' if able else 'all seeds; none solved it'}"
+    )
     axes.legend(fontsize=7, ncols=2, frameon=False)
 
 

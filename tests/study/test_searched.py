@@ -229,6 +229,28 @@ def test_cells_are_ordered_by_horizon_and_time_and_equal_ones_share_a_place(foun
     assert [cell.name for _, cell in in_order([*cells[:2], gru])] == ["few", "a", "gru"]
 
 
+def test_a_cell_that_no_seed_solves_shows_how_near_it_came(tmp_path: Path) -> None:
+    """The median of all reported seeds, in the range of training and by length; the better of two comes first."""
+    table = made(tmp_path, [])
+    lines = [record(table, tmp_path, cell, 0, 101, None) for cell in ("gru", "rnn", "irnn")]
+    lines += [record(table, tmp_path, cell, 1, 101, None) for cell in ("gru", "rnn", "irnn")]
+    for cell, reach in (("gru", 4), ("rnn", 8)):
+        own = [record(table, tmp_path, cell, 0, seed, None, reach if seed < 4 else 0) for seed in table.seeds]
+        scores = [{"best_val:test/score": 0.1 * seed + (0.2 if cell == "rnn" else 0.0)} for seed in table.seeds]
+        lines += [Line(line.values | score) for line, score in zip(own, scores, strict=True)]
+    records.add(tmp_path / "results", table.name, lines)
+    found = searched_table(table, tmp_path / "results")
+    assert [(cell.name, cell.group) for cell in found.known[:2]] == [("rnn", 2), ("gru", 2)]
+    assert found.known[0].reached == pytest.approx((0.4, 0.5, 0.6))
+    assert found.known[1].reached_by_length == {4: 1.0, 8: 0.0, 16: 0.0}
+    first, _, unsolved, *_ = section(found).grids
+    assert [str(row[first.headers.index("score")]) for row in first.rows] == ["0.50 [0.40, 0.60]", "0.30 [0.20, 0.40]"]
+    assert [list(map(str, row)) for row in unsolved.rows] == [
+        ["rnn", "5", "1.00", "1.00", "0.00"],
+        ["gru", "5", "1.00", "0.00", "0.00"],
+    ]
+
+
 def test_a_table_like_another_keeps_some_of_its_cells(tmp_path: Path, found: SearchedTable) -> None:
     path = tmp_path / "experiment" / "mine" / "few.yaml"
     path.write_text("like: mine/searched\nonly: [rnn, gru]\n")

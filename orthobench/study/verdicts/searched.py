@@ -32,6 +32,7 @@ from orthobench.tasks.metric import Metric
 
 HELD, MOST = 0.9, 0.9  # the score that holds a length, and the share of seeds that solves a case reliably
 GROUPS = ("solved by at least nine of ten seeds", "solved by some", "solved by none", "did not learn", "search goes on")
+UNSOLVED = GROUPS.index("solved by none")
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,20 @@ class SearchedCell:
         return {length: median(scores) for length, scores in found.items() if scores}
 
     @property
+    def reached(self) -> tuple[float, float, float] | None:
+        """Lower quartile, median and upper quartile of all reported seeds' normalised test scores."""
+        scores = [self.normalised(line) for line in self.lines]
+        if not scores:
+            return None
+        low, _, high = quartiles(scores)
+        return low, median(scores), high
+
+    @property
+    def reached_by_length(self) -> dict[int, float]:
+        """By length, the median normalised score of all reported seeds."""
+        return {one: median(self.normalised(line, one) for line in self.lines) for one in self.lengths if self.lines}
+
+    @property
     def horizon(self) -> int | None:
         """The greatest length up to which every tested length is held by the median seed that solved the case."""
         return reach(self.holds)
@@ -121,11 +136,11 @@ class SearchedCell:
         count, of = self.solved
         return 0 if count >= MOST * of else 1 if count else 2
 
-    def normalised(self, line: Line, length: int) -> float:
-        """(score - trivial) / (perfect - trivial) of a run at a length; minus infinity where it has none."""
-        name = self.score.name
-        value = line.metric(f"length/{length}:{name}")
-        trivial = line.metric(f"length/{length}:baseline/{name.rpartition('/')[2]}")
+    def normalised(self, line: Line, length: int | None = None) -> float:
+        """(score - trivial) / (perfect - trivial) of a run, at a length if given; minus infinity where it has none."""
+        name, at = self.score.name, "" if length is None else f"length/{length}:"
+        value = line.metric(f"{at or 'best_val:'}{name}")
+        trivial = line.metric(f"{at}baseline/{name.rpartition('/')[2]}")
         found = self.score.normalised(value, trivial)
         return -inf if found is None else found
 
@@ -190,8 +205,9 @@ class SearchedTable:
 def in_order(cells: Iterable[SearchedCell]) -> list[tuple[int, SearchedCell]]:
     """Cells by group, then by horizon, by the time to solve and by solved seeds, each with its place.
 
-    Cells that nothing tells apart share a place. The time is in seconds, or in steps where a step of any was not
-    measured, or on another machine, as steps and seconds cannot be compared.
+    Those that no seed solves are ordered by their median score. Cells that nothing tells apart share a place. The time
+    is in seconds, or in steps where a step of any was not measured, or on another machine, as steps and seconds cannot
+    be compared.
     """
     found = list(cells)
     costs = [cell.cost for cell in found if cell.lines]
@@ -199,7 +215,8 @@ def in_order(cells: Iterable[SearchedCell]) -> list[tuple[int, SearchedCell]]:
 
     def key(cell: SearchedCell) -> tuple[float, ...]:
         time = cell.seconds if timed else cell.steps and cell.steps[1]
-        return cell.group, -(cell.horizon or 0), inf if time is None else time, -cell.solved[0]
+        score = cell.reached[1] if cell.group == UNSOLVED and cell.reached else 0.0
+        return cell.group, -(cell.horizon or 0), inf if time is None else time, -cell.solved[0], -score
 
     places = sorted(set(map(key, found)))
     return [(places.index(key(cell)), cell) for cell in sorted(found, key=key)]
