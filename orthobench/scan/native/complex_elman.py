@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from orthobench.cells.base import Cell, State
 from orthobench.cells.complex_elman import OFFSETS, ComplexElman
@@ -17,7 +18,7 @@ from orthobench.parametrizations.derivatives import first_only
 from orthobench.scan.fused.elman import Gradients, first_gradient
 from orthobench.scan.native.checks import check
 from orthobench.scan.native.factored import FactoredScan, PackedFactors, factors
-from orthobench.scan.native.library import call, pack, readable, room, weight_gradient
+from orthobench.scan.native.library import call, lanes, pack, readable, room, weight_gradient
 from orthobench.scan.native.projection import multiplied, project
 
 
@@ -26,9 +27,8 @@ def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
     N, dtype, (shift, epsilon) = cell.hidden_size, cell.U.dtype.to_complex(), OFFSETS[cell.modrelu]
     h0, b, W = state[0].to(dtype).expand(len(x), N), cell.b["h"] + shift, _matrix(cell)
     if isinstance(W, PackedFactors):
-        if _usual(cell) and multiplied(x, cell.U):
-            given, V = x.transpose(0, 1), _side_by_side(cell.U)
-        else:
+        given, V = _inputs(cell, x)
+        if given is None:
             given, V = own_complex_projection(cell, x, dtype), None
             check(given, h0[:N], h0[:N].shape, N)
         h_TBN, last = FactoredScan.apply(given, V, W.values, b, h0, epsilon, W)
@@ -56,6 +56,19 @@ def own_complex_projection(cell: Any, x: Tensor, dtype: torch.dtype) -> Tensor:
     if not _usual(cell):
         return cell.project(x).to(dtype).clone(memory_format=torch.contiguous_format)
     return torch.view_as_complex(project(x, _side_by_side(cell.U), None).unflatten(-1, (-1, 2)))
+
+
+def _inputs(cell: Any, x: Tensor) -> tuple[Tensor | None, Tensor | None]:
+    """The inputs and their matrix V where `FactoredScan` projects them; null where the projection is another."""
+    if not _usual(cell):
+        return None, None
+    if multiplied(x, cell.U):
+        return x.transpose(0, 1), _side_by_side(cell.U)
+    I, units = cell.U.shape[1], -(-len(x) // lanes(cell.U.dtype))
+    few = units * (I + 1) <= x.numel()  # gradients of U in units of sequences, beside those of projections
+    if x.is_floating_point() or not few or x.min() < 0:
+        return None, None
+    return x.T.long().clamp(max=I), F.pad(_side_by_side(cell.U), (0, 1))  # a token beyond V is a column of zeros
 
 
 def _usual(cell: Cell) -> bool:

@@ -120,8 +120,9 @@ def _roots(n: int) -> Tensor:
 class FactoredScan(torch.autograd.Function):
     """(given, V, values, b, h_0, epsilon, factors) -> (h_TBN, h_T).
 
-    `given` is the projection p_TBN, whose place h takes in memory, where V is null; otherwise the inputs x_TBI, which C
-    projects by V (2N, I), whose rows are the real and the imaginary part of each unit in turn.
+    `given` is the projection p_TBN, whose place h takes in memory, where V is null. Otherwise it is the inputs x_TBI,
+    which C projects by V (2N, I), whose rows are the real and the imaginary part of each unit in turn; or the places of
+    columns of V, tokens (T, B).
     """
 
     @staticmethod
@@ -135,39 +136,44 @@ class FactoredScan(torch.autograd.Function):
         epsilon: float,
         factors: PackedFactors,
     ) -> tuple[Tensor, Tensor]:
-        h0, b, values, x = h0.resolve_conj().contiguous(), b.contiguous(), values.contiguous(), None
+        h0, b, values = h0.resolve_conj().contiguous(), b.contiguous(), values.contiguous()
+        x, tokens = None, None if V is None or given.is_floating_point() else given
         if V is None:
-            H = given.data
+            H, U = given.data, None
+        elif tokens is not None:
+            H, U = room(h0.expand(len(given), -1, -1)), V.T.contiguous()
         elif V.shape == (2 * h0.shape[1], given.shape[-1]):
-            x, H = with_rows(given), room(h0.expand(len(given), -1, -1))
+            x, H, U = with_rows(given), room(h0.expand(len(given), -1, -1)), _in_lanes(V)
         else:
             shapes = f"inputs {tuple(given.shape)} and a matrix {tuple(V.shape)} do not fit"
             raise ValueError(f"{shapes} {h0.shape[1]} complex units.")
-        settings = {"slope": epsilon, "parameters": len(values), "I": 0 if x is None else x.shape[-1]}
+        settings = {"slope": epsilon, "parameters": len(values), "I": 0 if V is None else V.shape[1]}
         tensors = {"plan": factors.plan, "factors": values, "tables": factors.tables}
         scratch = (settings["I"] + 2 + 8 * (H.shape[-1] + APART)) * lanes(values.dtype)
-        inputs = {"x": x, "U": None if V is None else _in_lanes(V)}
+        inputs = {"x": x, "tokens": tokens, "U": U}
         _call(f"{factors.family}_forward", H, settings, (), scratch, P=H, h0=h0, b=b, **tensors, **inputs)
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(H, h0, b, values, x, V)
+        ctx.save_for_backward(H, h0, b, values, x, tokens, V)
         ctx.settings, ctx.factors = settings, factors
         return H, H[-1].clone()
 
     @staticmethod
     @first_only("use engine=reference")
     def backward(ctx: Any, dH: Tensor | None, dlast: Tensor | None) -> Gradients:  # type: ignore[override]
-        H, h0, b, values, x, V = ctx.saved_tensors
+        H, h0, b, values, x, tokens, V = ctx.saved_tensors
         (B, N), I = h0.shape, ctx.settings["I"]
         dH, G = readable(dH), first_gradient(H, dH, dlast)
         sums = {"db": values.new_empty(B, N), "dfactors": values.new_empty(B, len(values))}
-        tensors = {"plan": ctx.factors.plan, "factors": values, "tables": ctx.factors.tables, "x": x}
+        inputs = {"x": x, "tokens": tokens}
+        tensors = {"plan": ctx.factors.plan, "factors": values, "tables": ctx.factors.tables, **inputs}
         scratch = (len(values) + (9 + 2 * ctx.factors.waves) * (N + APART)) * lanes(values.dtype)
         weights, dZ, dx, dU = (), None, None, None
         if V is None:
             dZ = room(H)
         else:
-            weights, dU = (pack(V),), values.new_zeros(-(-B // lanes(values.dtype)), I, 2 * N)
-            dx = torch.empty_like(x, memory_format=torch.contiguous_format) if ctx.needs_input_grad[0] else None
+            dU = values.new_zeros(-(-B // lanes(values.dtype)), I, 2 * N)
+            if x is not None and ctx.needs_input_grad[0]:
+                weights, dx = (pack(V),), torch.empty_like(x, memory_format=torch.contiguous_format)
             scratch += WINDOW * 2 * (N + I) + outer_room(2 * N, values.dtype) + lanes(values.dtype)
         name = f"{ctx.factors.family}_backward"
         made = {"dH": dH, "dZ": dZ, "G": G, "dx": dx, "dU": dU}

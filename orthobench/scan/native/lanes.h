@@ -5,8 +5,8 @@
  * biases and factors, is kept for every row.
  *
  * Inputs x_t are projected here, where they are given, so that no projection is written or read. s->U has for every
- * WIDEST_LANES of the 2 N numbers, the last of them filled up with zeros, those of each input. In the backward pass dL/dz
- * of WINDOW rows is kept until it is multiplied with their inputs.
+ * WIDEST_LANES of the 2 N numbers, the last of them filled up with zeros, those of each input. Of tokens, U x_t is a row
+ * of s->U. In the backward pass dL/dz of WINDOW rows is kept until it is multiplied with their inputs.
  */
 
 #pragma once
@@ -146,6 +146,17 @@ static inline void gather_inputs(const Scan *s, int64_t t, int64_t row, const Pl
     if (s->I % 2) for (int64_t m = 0; m < LANES; m++) x.re[pairs][m] = rows[at->row[m] + s->I - 1];
 }
 
+static inline int64_t token(const Scan *s, int64_t t, int64_t row) {
+    return s->tokens[t * s->tokens_time + row * s->tokens_row];
+}
+
+/* The rows of U that the tokens of a block name. */
+static inline Places rows_of_tokens(const Scan *s, int64_t t, int64_t row, int64_t count) {
+    Places found = {.count = count};
+    for (int64_t m = 0; m < LANES; m++) found.row[m] = token(s, t, row + (m < count ? m : 0)) * 2 * s->N;
+    return found;
+}
+
 /* U x of one part of the units, from unit j on. */
 static inline __attribute__((always_inline)) void project_part(const Scan *s, Wave x, int64_t j, Wave to) {
     const REAL *U = s->U + 2 * j / WIDEST_LANES * WIDEST_LANES * s->I + 2 * j % WIDEST_LANES;
@@ -169,12 +180,14 @@ static inline void lanes_forward(const Scan *s, int64_t first, int64_t end, vect
         for (int64_t t = 0; t < s->T; t++) {
             REAL *block = AT(s->P, t, row, width);
             apply(s, h, scratch);
+            const REAL *projected = s->tokens ? s->U : block;
             if (s->x) gather_inputs(s, t, row, &input_rows, x);
+            if (s->tokens) input_rows = rows_of_tokens(s, t, row, count);
             EACH_PART {
                 vector re[PART], im[PART];
                 if (t + 1 < s->T) expect(AT(s->P, t + 1, row, width), &rows, j, units);
                 if (s->x) project_part(s, x, j, (Wave){re, im});
-                else gather_part(block + 2 * j, &rows, units, (Wave){re, im});
+                else gather_part(projected + 2 * j, s->tokens ? &input_rows : &rows, units, (Wave){re, im});
                 for (int64_t i = 0; i < units; i++) {
                     REAL x[LANES], y[LANES], b = s->b[j + i];
                     *(vector *)x = h.re[j + i] + re[i];
@@ -194,20 +207,23 @@ static inline void lanes_forward(const Scan *s, int64_t first, int64_t end, vect
 typedef struct { int64_t rows; REAL *dz, *x, *dx, *outer; } Window;
 
 static inline Window window_of(const Scan *s, vector **scratch) {
+    int64_t inputs = s->x ? s->I : 0, numbers = WINDOW * 2 * (s->N + inputs) + outer_scratch(2 * s->N);
     Window w = {0, (REAL *)*scratch};
-    if (!s->x) return w;
-    w.x = w.dz + WINDOW * 2 * s->N, w.dx = w.x + WINDOW * s->I, w.outer = w.dx + WINDOW * s->I;
-    *scratch += (WINDOW * 2 * (s->N + s->I) + outer_scratch(2 * s->N) + LANES - 1) / LANES;
+    w.x = w.dz + WINDOW * 2 * s->N, w.dx = w.x + WINDOW * inputs, w.outer = w.dx + WINDOW * inputs;
+    if (!s->dZ) *scratch += (numbers + LANES - 1) / LANES;
     return w;
 }
 
 /* The window begins with the block's step t + steps - 1 and ends with t: its part of dU, and its dx. */
 static void close_window(const Scan *s, Window *w, int64_t t, int64_t row, int64_t count) {
     int64_t B = s->B, I = s->I, width = 2 * s->N;
-    for (int64_t r = 0; r < w->rows; r++)
-        memcpy(w->x + r * I, s->x + (t + (w->rows - 1 - r) / count) * s->x_time + (row + r % count) * s->x_row,
-               I * sizeof(REAL));
-    add_outer(w->x, I, w->dz, width, w->rows, width, s->dU + row / WIDEST_LANES * I * width, w->outer, 0, I);
+    REAL *dU = s->dU + row / WIDEST_LANES * I * width;
+    for (int64_t r = 0; r < w->rows; r++) {
+        int64_t time = t + (w->rows - 1 - r) / count, place = row + r % count;
+        if (s->x) memcpy(w->x + r * I, s->x + time * s->x_time + place * s->x_row, I * sizeof(REAL));
+        else add_to(dU + token(s, time, place) * width, w->dz + r * width, width);
+    }
+    if (s->x) add_outer(w->x, I, w->dz, width, w->rows, width, dU, w->outer, 0, I);
     if (s->dx) {
         product((Product){width, w->dz, width, 0, 0, w->dx, I, 0}, w->rows, I, s->weights[0]);
         for (int64_t r = 0; r < w->rows; r += count)
@@ -232,7 +248,7 @@ static inline void lanes_backward(const Scan *s, int64_t first, int64_t end, vec
         for (int64_t t = s->T - 1; t >= 0; t--) {
             const REAL *before = t ? AT(s->P, t - 1, row, width) : s->h0 + row * width;
             const REAL *outside = t < s->T - 1 ? OUTSIDE(t, row) : 0;
-            REAL *dz = s->x ? window.dz + window.rows * width : AT(s->dZ, t, row, width);
+            REAL *dz = s->dZ ? AT(s->dZ, t, row, width) : window.dz + window.rows * width;
             EACH_PART {
                 vector re[PART], im[PART];
                 if (t > 1) expect(AT(s->P, t - 2, row, width), &rows, j, units);
@@ -253,7 +269,7 @@ static inline void lanes_backward(const Scan *s, int64_t first, int64_t end, vec
                 scatter_part(from(G, j), dz + 2 * j, &rows, units);
                 gather_part(before + 2 * j, &rows, units, from(h, j));
             }
-            if (s->x && ((window.rows += count) + count > WINDOW || !t)) close_window(s, &window, t, row, count);
+            if (!s->dZ && ((window.rows += count) + count > WINDOW || !t)) close_window(s, &window, t, row, count);
             reverse(s, h, G, dfactors, scratch);
         }
         scatter(G, s->G + row * width, &rows, N);

@@ -19,7 +19,7 @@ from orthobench.scan.native.compiler import CompileError, library
 
 SOURCE = Path(__file__).parent
 REALS = {torch.float32: "float", torch.float64: "double"}
-INTEGERS = {"signs": torch.int8, "plan": torch.int64}
+INTEGERS = {"signs": torch.int8, "plan": torch.int64, "tokens": torch.int64}
 SMALLEST_SHARE = 4  # rows below which a thread is not worth starting
 
 long, pointer = ctypes.c_int64, ctypes.c_void_p
@@ -30,8 +30,8 @@ class Struct(ctypes.Structure):
 
     Attributes:
         real: pointers to real numbers, also where the states are complex.
-        apart: pointers to tensors (T, B, ...) whose rows may be anywhere, with their strides in `NAME_time` and
-            `NAME_row`; all others are contiguous.
+        apart: pointers to tensors (T, B) or (T, B, ...) whose rows may be anywhere, with their strides in `NAME_time`
+            and `NAME_row`; all others are contiguous.
         unit: sequences in each of the rows that are shared out.
     """
 
@@ -80,7 +80,7 @@ class Struct(ctypes.Structure):
             numbers = 2 if tensor.is_complex() else 1
             setattr(self, f"{name}_time", numbers * tensor.stride(0))
             setattr(self, f"{name}_row", numbers * tensor.stride(1))
-            readable = tensor.stride(-1) == 1 or tensor.shape[-1] == 1 or not tensor.numel()
+            readable = tensor.dim() < 3 or tensor.stride(-1) == 1 or tensor.shape[-1] == 1 or not tensor.numel()
         if not readable:
             raise ValueError(f"engine=native reads contiguous memory, which {name} is not: use engine=reference.")
         setattr(self, name, tensor.data_ptr())
@@ -92,7 +92,7 @@ class Scan(Struct):
     real = frozenset(
         ("b", "beta", "late", "db", "dbeta", "K", "X", "S", "factors", "tables", "dfactors", "x", "U", "dx", "dU")
     )
-    apart = frozenset(("dH", "x"))
+    apart = frozenset(("dH", "x", "tokens"))
     _fields_ = (
         *((name, long) for name in ("T", "B", "N", "activation", "reset", "dH_time", "dH_row")),
         ("slope", ctypes.c_double),
@@ -101,8 +101,8 @@ class Scan(Struct):
         *((name, pointer) for name in ("signs", "dH", "dZ", "G", "S", "db", "dbeta")),
         ("parameters", long),
         *((name, pointer) for name in ("plan", "factors", "tables", "dfactors")),
-        *((name, long) for name in ("I", "x_time", "x_row")),
-        *((name, pointer) for name in ("x", "U", "dx", "dU")),
+        *((name, long) for name in ("I", "x_time", "x_row", "tokens_time", "tokens_row")),
+        *((name, pointer) for name in ("x", "U", "tokens", "dx", "dU")),
     )
 
 

@@ -37,8 +37,9 @@ typedef struct {
     int64_t *plan;       /* how the factors are applied: rotations.c, fourier.c */
     REAL *factors, *tables;
     REAL *dfactors;      /* (B, parameters) */
-    int64_t I, x_time, x_row; /* width of the inputs, and their strides */
+    int64_t I, x_time, x_row, tokens_time, tokens_row; /* width of the inputs, or rows of U; strides */
     REAL *x, *U;         /* inputs (T, B, I) and their matrix, as lanes.h says, where a loop projects them; else null */
+    int64_t *tokens;     /* (T, B), rows of U (I, 2 N) in place of x; or null */
     REAL *dx, *dU;       /* (T, B, I), or null; (blocks of LANES rows, I, 2 N), zero at first */
 } Scan;
 
