@@ -41,8 +41,8 @@ HEAD = """\
 
 This page says what the records in `results/records` show. Each claim stands in the file of its table, below
 `claims:`, with a test. The tests are evaluated again whenever records change. A claim that does not hold says so
-here. These claims were written after the runs; those of the [searched tables](../explanation/fair2.md) were written
-before. Text under *Why* is interpretation and is not tested.
+here. These claims were written after the runs; each of the [searched tables](../explanation/fair2.md) says when it was.
+Text under *Why* is interpretation and is not tested.
 
 All claims are for this parameter budget, 2,000 training steps unless stated, and default model settings except the
 tuned learning rate. Scores are means over five seeds that were not used for tuning. One cell is *ahead* of another if
@@ -104,7 +104,7 @@ TOLD = {  # what a heading, a row or a sign means, where there is one
 }
 SCOPE = """\
 Fastest first. A cell is listed if the 95 % interval of its score lies above 0.9, in training and at the length \
-tested; 1 is perfect. Each has one layer of {least:,} to {most:,} parameters, 2,000 training steps \
+tested; 1 is perfect. Each has one layer, a budget of {least:,} to {most:,} parameters, 2,000 training steps \
 and five fresh seeds."""
 ELSEWHERE = """\
 [All results](docs/results/findings.md), [how they were measured](docs/explanation/fair.md), \
@@ -242,7 +242,15 @@ def claims() -> str:
 def page() -> str:
     """docs/results/findings.md."""
     text = f"{HEAD}\n## In short\n\n{short('../../', '')}\n## {TITLE}\n\n{overview()}\n{duels()}{claims()}"
-    parts = [PUBLISHED.format(folder="../explanation/"), coverage(), apart(), statuses(), published(), sides()]
+    parts = [
+        PUBLISHED.format(folder="../explanation/"),
+        coverage(),
+        apart(),
+        beyond(),
+        statuses(),
+        published(),
+        sides(),
+    ]
     return f"{text}\n## The papers' numbers beside ours\n\n" + "\n".join(parts)
 
 
@@ -312,6 +320,13 @@ def coverage() -> str:
         total = sum(found[kind, status] for status in STATUSES)
         lines.append([what, *(str(count) for count in (total, sum(counts), *counts))])
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def beyond() -> str:
+    """How many claims the first table counts as not run, and the second as underspecified."""
+    count = sum(_untested(one) and one.verdict.word == UNDERSPECIFIED for _, _, one in judged())
+    told = f"{count} claims leave too much out to be tested. They count as not run above, and as underspecified below."
+    return f"{textwrap.fill(told, 120)}\n" if count else ""
 
 
 def _untested(one: Compared) -> bool:

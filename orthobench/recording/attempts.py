@@ -6,6 +6,7 @@
 earlier version did not write down is null.
 """
 
+import re
 from typing import Any
 
 Attempts = list[dict[str, Any]]
@@ -50,6 +51,15 @@ def of_all(attempts: Attempts, word: str) -> str:
 def in_words(attempts: Attempts) -> str:
     """Every attempt, such as `cuda (NVIDIA H200, triton, torch 2.11.0): 40,700 steps in 235 s; cpu (...): ...`."""
     return "; ".join(_one(one) for one in joined(attempts))
+
+
+def seconds_of(words: str) -> dict[str, float]:
+    """Seconds on each kind of device, from what `in_words` told; a person may have told minutes."""
+    found: dict[str, float] = {}
+    told = re.findall(r"(\w+)(?: \([^)]*\))?: [\d,]+ steps in (?:about )?([\d,]+) (s|minutes)\b", words)
+    for device, time, unit in told:
+        found[device] = found.get(device, 0.0) + float(time.replace(",", "")) * (60 if unit == "minutes" else 1)
+    return found
 
 
 def are_attempts(value: Any) -> bool:

@@ -9,7 +9,7 @@ import torch
 
 import orthobench
 from orthobench.errors import Stopped
-from orthobench.recording.attempts import are_attempts, begun_earlier, in_words, is_mixed, joined
+from orthobench.recording.attempts import are_attempts, begun_earlier, in_words, is_mixed, joined, seconds_of
 from orthobench.recording.checkpoint import SafeCheckpointIO
 from orthobench.report.own import troubles
 from orthobench.study.catalogue import SHIPPED
@@ -114,3 +114,10 @@ def test_a_table_counts_the_score_of_a_run_that_moved_but_not_its_time(tmp_path:
     ]
     assert timed
     assert all(one.scores.done == 0 and not one.scores.diverged for one in timed)
+
+
+def test_the_seconds_of_each_device_are_read_back() -> None:
+    assert seconds_of(in_words([GPU, CPU, GPU])) == {"cuda": 2 * round(GPU["seconds"]), "cpu": round(CPU["seconds"])}
+    assert seconds_of(in_words(begun_earlier(7000, 3000.0, on_gpu=True))) == {"cuda": 3000.0}
+    told = "cuda (H200, torch 2.11): 40,700 steps in 235 s, two side by side; cpu: 5 steps in about 34 minutes"
+    assert seconds_of(told) == {"cuda": 235.0, "cpu": 2040.0}

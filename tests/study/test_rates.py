@@ -193,6 +193,15 @@ def test_the_best_mean_is_chosen() -> None:
         rate: [made_up(rate, 101, best_val___val__score=1.0, best_val___val__loss=x)] for rate, x in losses.items()
     }
     assert best_of(equal, SCORE) == "3e-3", "equal scores are told apart by the loss"
+    scores = {"1e-2": ((0.2692, 0.8), (0.2380, 0.81)), "3e-2": ((0.2548, 0.79), (0.2524, 0.79))}  # in binary not equal
+    rounded = {
+        rate: [
+            made_up(rate, seed, best_val___val__score=score, best_val___val__loss=loss)
+            for seed, (score, loss) in zip((101, 102), pairs, strict=True)
+        ]
+        for rate, pairs in scores.items()
+    }
+    assert best_of(rounded, SCORE) == "3e-2"
 
 
 def test_a_rate_with_a_diverged_seed_loses_to_any_without() -> None:

@@ -60,13 +60,12 @@ def own_complex_projection(cell: Any, x: Tensor, dtype: torch.dtype) -> Tensor:
 
 def _inputs(cell: Any, x: Tensor) -> tuple[Tensor | None, Tensor | None]:
     """The inputs and their matrix V where `FactoredScan` projects them; null where the projection is another."""
-    if not _usual(cell):
+    I, units = cell.U.shape[1], -(-len(x) // lanes(cell.U.dtype))
+    if not _usual(cell) or units * (I + 1) > x.shape[0] * x.shape[1]:  # dU in units, beside dL/dz of all steps
         return None, None
     if multiplied(x, cell.U):
         return x.transpose(0, 1), _side_by_side(cell.U)
-    I, units = cell.U.shape[1], -(-len(x) // lanes(cell.U.dtype))
-    few = units * (I + 1) <= x.numel()  # gradients of U in units of sequences, beside those of projections
-    if x.is_floating_point() or not few or x.min() < 0:
+    if x.is_floating_point() or x.min() < 0:
         return None, None
     return x.T.long().clamp(max=I), F.pad(_side_by_side(cell.U), (0, 1))  # a token beyond V is a column of zeros
 

@@ -6,6 +6,16 @@
 
 #include "scan.h"
 
+/* a b + c d, with the rounding that a compiler would choose otherwise here and there. */
+static inline REAL two_products(REAL a, REAL b, REAL c, REAL d) {
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+    return sizeof(REAL) == 8 ? (REAL)__builtin_fma((double)a, (double)b, (double)(c * d))
+                             : (REAL)__builtin_fmaf((float)a, (float)b, (float)(c * d));
+#else
+    return a * b + c * d;
+#endif
+}
+
 static inline REAL root(REAL x) { return sizeof(REAL) == 8 ? (REAL)sqrt((double)x) : (REAL)sqrtf((float)x); }
 
 #define TINY ((REAL)(sizeof(REAL) == 8 ? 0x1p-900 : 0x1p-100))
@@ -35,7 +45,7 @@ static inline REAL scaled_down(REAL *x, REAL *y) {
 }
 
 static inline void modulate(REAL *x, REAL *y, REAL b, REAL e) {
-    REAL zx = *x, zy = *y, power = scaled_down(&zx, &zy), r = root(zx * zx + zy * zy) * power;
+    REAL zx = *x, zy = *y, power = scaled_down(&zx, &zy), r = root(two_products(zx, zx, zy, zy)) * power;
     REAL f = (r + b < 0 ? 0 : r + b) / (r + e);
     *x *= f;
     *y *= f;
@@ -45,13 +55,13 @@ static inline void modulate(REAL *x, REAL *y, REAL b, REAL e) {
  * Of two equal expressions of r, and of f = |h| / r, the one is taken that loses no digits. */
 static inline __attribute__((always_inline)) void demodulate(REAL *Gx, REAL *Gy, REAL x, REAL y, REAL b, REAL e,
                                                              REAL *db) {
-    REAL power = scaled_down(&x, &y), length = root(x * x + y * y), over = 1 / (length < TINY ? TINY : length);
+    REAL power = scaled_down(&x, &y), length = root(two_products(x, x, y, y)), over = 1 / (length < TINY ? TINY : length);
     REAL ux = x * over, uy = y * over, size = length * power, d = size - b, distance = magnitude(d);
-    REAL q = distance > 1 / TINY ? distance : root(d * d + 4 * e * size);
+    REAL q = distance > 1 / TINY ? distance : root(two_products(d, d, 4 * e, size));
     REAL sum = distance + q < TINY ? TINY : distance + q, share = 2 * size / sum;
     REAL r = d < 0 ? e * share : sum / 2, f = d < 0 ? sum / (2 * e) : share;
-    REAL part = 1 / (r + e), along = *Gx * ux + *Gy * uy, turn = (e - b) * r * part * part * along;
-    *Gx = f * *Gx + turn * ux;
-    *Gy = f * *Gy + turn * uy;
+    REAL part = 1 / (r + e), along = two_products(*Gx, ux, *Gy, uy), turn = (e - b) * r * part * part * along;
+    *Gx = two_products(f, *Gx, turn, ux);
+    *Gy = two_products(f, *Gy, turn, uy);
     *db += r * part * along;
 }

@@ -15,7 +15,7 @@ from orthobench.parametrizations.derivatives import first_only
 from orthobench.parametrizations.givens import Givens
 from orthobench.parametrizations.unitary_product import UnitaryProduct
 from orthobench.scan.fused.elman import Gradients, first_gradient
-from orthobench.scan.native.library import call, lanes, outer_room, pack, readable, room, with_rows
+from orthobench.scan.native.library import call, lanes, outer_room, pack, readable, room
 
 APART, WINDOW = 8, 128  # the values of the same names in lanes.h
 UNITS_PER_LAYER = 4  # measured on one core, B=50: both are equally fast near 24 layers at n=128, past 128 at n=512
@@ -143,7 +143,7 @@ class FactoredScan(torch.autograd.Function):
         elif tokens is not None:
             H, U = room(h0.expand(len(given), -1, -1)), V.T.contiguous()
         elif V.shape == (2 * h0.shape[1], given.shape[-1]):
-            x, H, U = with_rows(given), room(h0.expand(len(given), -1, -1)), _in_lanes(V)
+            x, H, U = given.resolve_neg().contiguous(), room(h0.expand(len(given), -1, -1)), _in_lanes(V)
         else:
             shapes = f"inputs {tuple(given.shape)} and a matrix {tuple(V.shape)} do not fit"
             raise ValueError(f"{shapes} {h0.shape[1]} complex units.")

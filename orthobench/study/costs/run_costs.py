@@ -17,6 +17,7 @@ from orthobench.common.terminal import duration_text
 from orthobench.config.files import version
 from orthobench.config.settings import Settings
 from orthobench.errors import ConfigError
+from orthobench.recording.attempts import seconds_of
 from orthobench.recording.files import read_rows, write_rows
 from orthobench.study.costs.step_costs import digest
 from orthobench.study.records import records
@@ -287,12 +288,17 @@ class Prices:
 
 
 def spent(results: Path, names: Iterable[str]) -> str:
-    """The core hours, and those of GPUs, that the recorded runs of some tables took; no run counts twice."""
-    runs = {line.run_id: line for name in names for line in records.read(results, name)}
+    """The core hours, and those of GPUs, that the recorded runs of some tables took, each counted once.
+
+    A run that two tables have made each for itself counts twice; of one that moved all attempts count.
+    """
+    runs = {(line.run_id, line.values.get("finished")): line for name in names for line in records.read(results, name)}
     hours: dict[str, float] = {}
     for line in runs.values():
-        what = "core" if line.values.get("device") in (None, "cpu") else "GPU"
-        hours[what] = hours.get(what, 0.0) + (line.values.get("time/wall_s") or 0.0)
+        alone = {str(line.values.get("device") or "cpu"): float(line.values.get("time/wall_s") or 0.0)}
+        for device, seconds in (seconds_of(line.moved) if line.moved else alone).items():
+            what = "core" if device == "cpu" else "GPU"
+            hours[what] = hours.get(what, 0.0) + seconds
     return " and ".join(f"{hours_text(seconds / 3600)} {what} hours" for what, seconds in sorted(hours.items()))
 
 

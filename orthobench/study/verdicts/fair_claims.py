@@ -149,7 +149,7 @@ def _learns(found: FairTable, stated: StatedClaim, known: Entries) -> tuple[str,
 
 
 def _counted(count: Callable[[FairTable, FairEntry], int | None], verb: str) -> "Judge":
-    """A test that compares a whole number of each cell with a limit."""
+    """A test that compares a whole number of each cell with a limit; what is told of a horizon has its holes."""
 
     def judge(found: FairTable, stated: StatedClaim, known: Entries) -> tuple[str, str]:
         (limit,) = (key for key in stated.test if key != verb)
@@ -165,6 +165,8 @@ def _counted(count: Callable[[FairTable, FairEntry], int | None], verb: str) -> 
         }[limit]
         ordered = sorted(counts.items(), key=lambda pair: pair[1] or 0)
         words = {name: "none" if n is None else f"{n:,}" for name, n in ordered}
+        holes = {name: found.holes(known[name]) for name in counts if verb == "horizon"}
+        words |= {name: f"{words[name]} but not {', '.join(map(str, gone))}" for name, gone in holes.items() if gone}
         unit = "" if verb == "horizon" else f" of {next(iter(known.values())).planned} seeds"
         wrong = [f"{name} {words[name]}" for name, n in ordered if not kept(n or 0)]
         return (FAILED, ", ".join(wrong) + unit) if wrong else (HELD, _span(words) + unit)

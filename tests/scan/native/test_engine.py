@@ -223,6 +223,44 @@ def test_inputs_that_do_not_fit_their_matrix_are_refused(rows: slice) -> None:
         engine.run(cell, draw(2, 5, 3), start(cell, 2))
 
 
+@pytest.mark.parametrize("matrix", [rotations(capacity=2), UnitaryProduct])
+def test_a_sequence_is_the_same_beside_any_others(matrix: Any) -> None:
+    """Its bits, and those of its gradient, whether whole or half vectors do its row."""
+    cell = random_cell(ComplexElman, recurrent=matrix, hidden_size=64, input_size=30).float()
+    x = draw(70, 10, 30).float().requires_grad_()
+    h, _ = engine.run(cell, x, cell.initial_state(70))
+    outside = torch.randn_like(h)
+    (dx,) = torch.autograd.grad(h, x, outside)
+    for B in (1, 5, 9, 17, 33, 50):
+        few = x[:B].detach().requires_grad_()
+        own, _ = engine.run(cell, few, cell.initial_state(B))
+        assert torch.equal(own, h[:B])
+        assert torch.equal(*torch.autograd.grad(own, few, outside[:B]), dx[:B])
+
+
+@pytest.mark.parametrize("matrix", [rotations(capacity=2), UnitaryProduct])
+def test_inputs_may_be_refilled_or_made_without_gradients(matrix: Any) -> None:
+    cell = random_cell(ComplexElman, recurrent=matrix, hidden_size=8)
+    x, found = draw(5, 9, 3), []
+    for refill in (False, True):
+        given = x.clone()
+        h, _ = engine.run(cell, given, start(cell, 5))
+        if refill:
+            given.zero_()
+        found.append(torch.autograd.grad(h.real.sum(), cell.U)[0])
+    assert torch.equal(*found)
+    with torch.inference_mode():
+        given = x.clone()
+    torch.autograd.grad(engine.run(cell, given, start(cell, 5))[0].real.sum(), cell.U)
+
+
+@pytest.mark.parametrize("matrix", [rotations(capacity=2), UnitaryProduct])
+def test_few_steps_of_wide_inputs(matrix: Any) -> None:
+    """The gradient of U in parts would be larger than that of the projections, which are then computed before."""
+    cell = random_cell(ComplexElman, recurrent=matrix, hidden_size=8, input_size=20)
+    assert_equal(cell, draw(70, 1, 20), start(cell, 70))
+
+
 def test_a_matrix_that_is_negated_lazily_is_read_as_what_it_is() -> None:
     class Negated(Free):
         """Its memory holds -W."""
