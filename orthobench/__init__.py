@@ -1,5 +1,6 @@
 """orthobench: which recurrent cell holds memory best, at what cost, beside the published number."""
 
+import re
 import sys
 
 if sys.version_info < (3, 11):  # noqa: UP036, an old Python must be able to read this file
@@ -43,6 +44,9 @@ def build(*overrides: str, config_dir: "str | Any | None" = None) -> "Run":
     wrong = next((word for word in overrides if not isinstance(word, str)), None)
     if wrong is not None:
         raise ConfigError(f'build takes words such as "model=gru", each an argument of its own: here is {wrong!r}.')
+    several = next((word for word in overrides if re.match(r"[\w.]+=[^\s'\"]+\s+[\w.]+=", word)), None)
+    if several is not None:
+        raise ConfigError(f"build takes each word as an argument of its own, and {several!r} is several: split it.")
     files = Catalogue(() if config_dir is None else (folder(config_dir, "config_dir"),))
     return Run.fitted(files.settings(overrides))
 

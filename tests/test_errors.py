@@ -262,6 +262,31 @@ def test_a_class_that_a_plug_in_has_from_another_module(tmp_path: Path, monkeypa
         registry.find("cell", "elmann", "model.cell")
 
 
+def test_a_budget_tells_what_is_wrong_with_a_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cell that no size mends is refused for its own fault, and not searched for a size."""
+    body = "from orthobench.cells.elman import Elman\n\n\nclass Narrowed(Elman):\n"
+    body += "    def step(self, p_t, state, W):\n        return (super().step(p_t, state, W)[0][..., :-1],)\n"
+    write(
+        tmp_path,
+        {
+            "narrow.py": body,
+            "my_conf/model/narrowed.yaml": "description: Narrowed\ncell: narrowed\nrecurrent: free\nhidden_size: 16\n",
+        },
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("ORTHOBENCH_PLUGINS", "narrow")
+    with pytest.raises(ConfigError, match=r"Narrowed in narrow: `step` returns states of shapes \[\(2, 63\)\]"):
+        orthobench.build("model=narrowed", "task=adding", "T=10", "params=500", config_dir=tmp_path / "my_conf")
+
+
+def test_a_module_of_somebody_s_own_is_no_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, {"foreign.py": "from torch import nn\n\n\nclass PlainModule(nn.Module):\n    pass\n"})
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("ORTHOBENCH_PLUGINS", "foreign")
+    with pytest.raises(ConfigError, match="PlainModule in foreign is no Cell: derive it from that class"):
+        registry.find("cell", "plain_module", "model.cell")
+
+
 def test_a_hint_stands_before_a_long_list(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ORTHOBENCH_PLUGINS", raising=False)
     hint = r"classes of your own are looked for in the modules that \$ORTHOBENCH_PLUGINS names"

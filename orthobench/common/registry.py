@@ -101,7 +101,9 @@ def _why_not(name: str, base: type) -> str:
     """Why a class of this name in a plug-in is not taken; empty where there is none."""
     for module in _plugins():
         for cls in vars(module).values():
-            if inspect.isclass(cls) and issubclass(cls, base) and snake_case(cls.__name__) == name:
+            if inspect.isclass(cls) and snake_case(cls.__name__) == name:
+                if not issubclass(cls, base):
+                    return f"{cls.__name__} in {module.__name__} is no {base.__name__}: derive it from that class."
                 lacks, place = ", ".join(sorted(getattr(cls, "__abstractmethods__", ()))), cls.__module__
                 why = f"lacks {lacks}" if lacks else f"is from {place}, which ${PLUGINS} must name itself"
                 return f"{cls.__name__} in {module.__name__} {why}."

@@ -89,10 +89,13 @@ class Network(Parametrized, ABC):
         return []
 
     def parameter_counts(self) -> dict[str, int]:
-        """Free parameters: `total`, and `recurrent` for the recurrent (or hidden, square) matrices alone."""
+        """Free parameters: `total`, and `recurrent` for the recurrent (or hidden, square) matrices alone.
+
+        What is frozen is not free.
+        """
         maps, others = inside_and_outside(self)
-        recurrent = sum(p.parameter_count() for p in maps)
-        return {"total": recurrent + sum(q.numel() for q in others), "recurrent": recurrent}
+        recurrent = sum(p.parameter_count() for p in maps if any(q.requires_grad for q in p.parameters()))
+        return {"total": recurrent + sum(q.numel() for q in others if q.requires_grad), "recurrent": recurrent}
 
     def budget(self, tokens: bool = False) -> dict[str, int]:
         """`state_bytes`, what one sequence's states take between two steps, and `multiply_adds` of a step of it.

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -28,6 +27,7 @@ from orthobench.tasks.base import Task
 
 LARGEST = 1 << 14
 USUAL = 64  # hidden units from which a budget is approached; nearly every model allows it
+MOST_REFUSED = 2 * USUAL  # sizes that a model may refuse before it allows one
 GUESSES = 4  # sizes that are guessed from the counts so far, before the interval is halved
 
 
@@ -91,20 +91,25 @@ def fit_to_budget(settings: Settings) -> Settings:
 
     Raises:
         ConfigError: even the smallest model is more than twice the budget, or none is large enough; or another hidden
-            size is asked for beside it.
+            size is asked for beside it; or the model allows none of the usual sizes, for its own reason.
     """
     budget = settings.run.get("params")
     if budget is None:
         return settings
     task = build_task(settings)
     totals: dict[int, int] = {}
+    refused: list[ConfigError] = []
 
     def first(size: int, end: int) -> int | None:
         """The first size in size..end-1 that the model allows, if any; notes its total."""
         for allowed in range(size, end):
-            with suppress(ConfigError):
+            try:
                 totals[allowed] = build_model(settings.with_hidden_size(allowed), task).parameter_counts()["total"]
                 return allowed
+            except ConfigError as error:
+                refused.append(error)
+                if len(refused) > MOST_REFUSED and not totals:  # a fault of the model, whatever its size
+                    raise refused[0] from None
         return None
 
     # sizes up to `low` that are allowed are below the budget, and the first from `high` on is not

@@ -6,12 +6,22 @@ from collections.abc import Iterable
 import numpy as np
 
 SIZE = 16  # bytes of a digest
-BITS = 24  # of a number that count: those of float32, so that a file has the same rows in either precision
+BITS = 24  # of a number in float32, so that a file has the same rows in either precision
 
 
 def digests(x: np.ndarray) -> list[bytes]:
-    """A digest of every row of x (N, ...); zeros at a row's end, which may be padding, make no difference."""
-    return [digest(_rounded(row).tobytes().rstrip(b"\0")) for row in x.reshape(len(x), -1)]
+    """A digest of every row of x (N, ...); zeros at a row's end, which may be padding, make no difference.
+
+    A row whose numbers have more digits than float32 has a second digest of all of them behind the first.
+    """
+    found = []
+    for row in x.reshape(len(x), -1):
+        whole = row.astype(np.float64) + 0.0  # -0 is 0
+        few, both = _rounded(whole), []
+        for numbers in (few, whole) if not np.array_equal(few, whole, equal_nan=True) else (few,):
+            both.append(digest(np.where(np.isnan(numbers), np.nan, numbers).tobytes().rstrip(b"\0")))
+        found.append(b"".join(both))
+    return found
 
 
 def digest(content: bytes) -> bytes:
@@ -20,14 +30,20 @@ def digest(content: bytes) -> bytes:
 
 
 def count(rows: Iterable[bytes], known: Iterable[bytes]) -> int:
-    """Number of some rows that are among others."""
-    found = set(known)
-    return sum(row in found for row in rows)
+    """Number of some rows that are among others: all digits count where both have more than float32."""
+    found: dict[bytes, set[bytes]] = {}
+    for row in known:
+        found.setdefault(row[:SIZE], set()).add(row[SIZE:])
+    return sum(_is_among(row[SIZE:], found[row[:SIZE]]) for row in rows if row[:SIZE] in found)
+
+
+def _is_among(digits: bytes, known: set[bytes]) -> bool:
+    return not digits or b"" in known or digits in known
 
 
 def _rounded(row: np.ndarray) -> np.ndarray:
-    """Numbers in float64 with the precision of float32, whatever their size; -0 is 0, and NaN has one form."""
-    fraction, exponent = np.frexp(row.astype(np.float64))
+    """Numbers in float64 with the precision of float32, whatever their size."""
+    fraction, exponent = np.frexp(row)
     with np.errstate(over="ignore"):  # the largest numbers round to 2^1024, which is infinite
         found = np.ldexp(np.round(np.ldexp(fraction, BITS)), exponent - BITS) + 0.0
-    return np.where(np.isnan(row), np.nan, found)
+    return np.where(np.isnan(row), row, found)

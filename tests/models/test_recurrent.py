@@ -147,6 +147,15 @@ def test_a_tied_readout_is_the_embedding_and_counts_its_weights_once() -> None:
     assert model.parameter_counts() == {"total": 3 * 6 + 6 * 6 + 6 * 6 + 6 + 3, "recurrent": 6 * 6}
 
 
+def test_what_is_frozen_is_no_free_parameter() -> None:
+    """As in an echo state network, of which the readout alone is trained."""
+    model = network(Elman, output_size=3)
+    for parameter in model.cells.parameters():
+        parameter.requires_grad_(False)
+    trained = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
+    assert model.parameter_counts() == {"total": trained, "recurrent": 0}
+
+
 def test_recurrent_weights_are_one_per_layer_and_constrained_gate() -> None:
     model = network(GRU, layers=2, recurrent=ScaledCayley, cell={"orthogonal": ["c", "r"]})
     weights = model.recurrent_weights()

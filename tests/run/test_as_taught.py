@@ -127,3 +127,5 @@ def test_a_test_that_cannot_fit_is_refused_before_it_is_tried(tmp_path: Path) ->
 def test_words_are_no_list() -> None:
     with pytest.raises(ConfigError, match="each an argument of its own"):
         orthobench.build(["model=gru"])  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="'model=gru task=adding' is several: split it"):
+        orthobench.build("model=gru task=adding")

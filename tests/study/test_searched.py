@@ -142,7 +142,7 @@ def test_a_document_has_no_number_of_a_cell_that_did_not_learn(found: SearchedTa
     shown = section(found)
     rows = {row[0]: list(map(str, row)) for row in shown.grids[0].rows}
     assert rows["lstm"][1:6] == ["did not learn", "", "", "", ""]
-    assert rows["gru"][1:5] == ["solved by at least nine of ten seeds", "5/5 [0.48, 1.00]", "300 [200, 400]", "8"]
+    assert rows["gru"][1:5] == ["solved by nine tenths of the seeds", "5/5 [0.48, 1.00]", "300 [200, 400]", "8"]
     assert "irnn" not in rows
     assert "not run yet: irnn; no sentence speaks of them." in shown.notes
 
@@ -204,7 +204,7 @@ def test_a_table_says_which_cells_are_in_another_group_than_in_the_one_that_it_i
     assert lines_of_like(ComposedTable(table), tmp_path / "results"), "the runs of the search are taken over"
     records.add(tmp_path / "results", table.name, lines)
     notes = section(searched_table(table, tmp_path / "results")).notes
-    there, here = "solved by some", "solved by at least nine of ten seeds"
+    there, here = "solved by some", "solved by nine tenths of the seeds"
     assert f"1 of 2 cells are in another group than in mine/searched: rnn ({there}, here {here})." in notes
     assert not any("correlation" in note for note in notes), "of two cells there is none"
 
@@ -255,6 +255,8 @@ def test_a_table_like_another_keeps_some_of_its_cells(tmp_path: Path, found: Sea
     path = tmp_path / "experiment" / "mine" / "few.yaml"
     path.write_text("like: mine/searched\nonly: [rnn, gru]\n")
     assert list(Catalogue((tmp_path,)).table("mine/few").rows.cells) == ["rnn", "gru"]  # type: ignore[attr-defined]
+    path.write_text("like: mine/searched\nonly: [rnn]\ncells: {mine: [model=gru]}\n")
+    assert list(Catalogue((tmp_path,)).table("mine/few").rows.cells) == ["rnn", "mine"]  # type: ignore[attr-defined]
     path.write_text("like: mine/searched\nonly: [nrn]\n")
     with pytest.raises(ConfigError, match="only: nrn is no cell of mine/searched: did you mean 'rnn'"):
         Catalogue((tmp_path,)).table("mine/few")

@@ -130,6 +130,10 @@ def test_a_row_is_known_in_either_precision_at_any_scale() -> None:
     assert [count(digests(gaps[n : n + 1]), digests(gaps[:1])) for n in range(3)] == [1, 1, 0]
     assert digests(gaps[:1].astype(np.float32)) == digests(gaps[:1])
     assert digests(np.array([[0.0, 1.0]])) == digests(np.array([[-0.0, 1.0]]))
+    for offset, apart in ((1e9, 1.0), (101325.0, 1e-3)):  # as those of clocks and barometers
+        first, second = offset + apart * x, offset + apart * (x + 0.1)
+        assert [count(digests(second), digests(first)), count(digests(first[3:9]), digests(first))] == [0, 6]
+        assert count(digests(first.astype(np.float32)), digests(first)) == 20
 
 
 @pytest.mark.parametrize("values", [False, True])

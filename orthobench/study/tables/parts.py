@@ -54,9 +54,10 @@ def checked(content: Any, keys: dict[str, Any], required: tuple[str, ...], place
 
 
 def like(given: dict[str, Any], other: dict[str, Any], place: str) -> dict[str, Any]:
-    """Combine a table with the other that it is `like:`; its own keys win, and the title is not taken over.
+    """Combine a table with the other that it is `like:`; its own keys win, and title and claims are not taken over.
 
-    Of the common overrides those of other keys stay, and of the cells those of other names, or those of `only:`.
+    Of the common overrides those of other keys stay, and of the cells those of other names, or those of `only:`; its
+    own cells are kept.
 
     Raises:
         ConfigError: the other table is like a third one, or `only:` names a cell that there is not.
@@ -68,6 +69,7 @@ def like(given: dict[str, Any], other: dict[str, Any], place: str) -> dict[str, 
     cells = other.get("cells", {}) | given.get("cells", {})
     only = given.get("only", list(cells))
     refuse_unknown(only, cells, f"{place}only: ", f" is no cell of {given['like']}")
+    only = [*only, *(name for name in given.get("cells", {}) if name not in only)]
     return (
         {name: body for name, body in other.items() if name not in ("title", "claims")}
         | given

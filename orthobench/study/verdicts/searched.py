@@ -31,7 +31,7 @@ from orthobench.study.verdicts.trials import SearchState, solved, state, steps
 from orthobench.tasks.metric import Metric
 
 HELD, MOST = 0.9, 0.9  # the score that holds a length, and the share of seeds that solves a case reliably
-GROUPS = ("solved by at least nine of ten seeds", "solved by some", "solved by none", "did not learn", "search goes on")
+GROUPS = ("solved by nine tenths of the seeds", "solved by some", "solved by none", "did not learn", "search goes on")
 UNSOLVED = GROUPS.index("solved by none")
 
 
