@@ -11,6 +11,8 @@ from orthobench.__main__ import main
 from orthobench.common import registry
 from orthobench.datasets.mnist import FILES
 from orthobench.errors import ConfigError
+from orthobench.run.__main__ import done
+from orthobench.study.catalogue import Catalogue
 from tests.conftest import Refused, write
 
 TINY = ("trainer.max_steps=1",)
@@ -277,6 +279,18 @@ def test_a_budget_tells_what_is_wrong_with_a_cell(tmp_path: Path, monkeypatch: p
     monkeypatch.setenv("ORTHOBENCH_PLUGINS", "narrow")
     with pytest.raises(ConfigError, match=r"Narrowed in narrow: `step` returns states of shapes \[\(2, 63\)\]"):
         orthobench.build("model=narrowed", "task=adding", "T=10", "params=500", config_dir=tmp_path / "my_conf")
+
+
+def test_a_cell_that_leaves_python_has_not_done_its_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    body = "from orthobench.cells.elman import Elman\n\n\nclass Leaving(Elman):\n"
+    body += "    def step(self, p_t, state, W):\n        raise SystemExit(0)\n"
+    about = "description: Leaving\ncell: leaving\nrecurrent: free\nhidden_size: 4\n"
+    write(tmp_path, {"leave.py": body, "my_conf/model/leaving.yaml": about})
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("ORTHOBENCH_PLUGINS", "leave")
+    words = ["model=leaving", "task=adding", "T=10", f"runs_root={tmp_path / 'runs'}"]
+    with pytest.raises(RuntimeError, match=r"asked Python to exit \(0\)"):
+        done(Catalogue((tmp_path / "my_conf",)).settings(words))
 
 
 def test_a_module_of_somebody_s_own_is_no_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

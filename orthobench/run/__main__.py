@@ -53,7 +53,10 @@ def done(settings: Settings) -> int:
         record = finished(settings)
         if record is None:
             from orthobench.run.run import Run
-    return code_of((record or Run(settings).run())["status"])
+    try:
+        return code_of((record or Run(settings).run())["status"])
+    except SystemExit as error:  # it would end the program as if all were done
+        raise RuntimeError(f"code of this run's model, task or logger asked Python to exit ({error.code})") from error
 
 
 def _folders(arguments: list[str] | None) -> int:

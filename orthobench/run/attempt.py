@@ -35,7 +35,13 @@ from orthobench.run.evaluate import at_lengths
 from orthobench.run.learner import Learner
 from orthobench.run.memory import exhausted, is_exhaustion, keep_freed_memory
 from orthobench.run.task_data import TaskData
-from orthobench.run.trainer import end_again, leave_out_unused_hooks, make_trainer, quieten
+from orthobench.run.trainer import (
+    end_again,
+    leave_out_unused_hooks,
+    make_trainer,
+    quieten,
+    refuse_half_on_a_cpu,
+)
 
 STATUSES = {DivergedError: "diverged", Stopped: "stopped"}
 
@@ -46,6 +52,7 @@ class Attempt:
     learner_class: ClassVar[type[Learner]] = Learner
 
     def __init__(self, run: Built, folder: Path) -> None:
+        refuse_half_on_a_cpu(run.settings.trainer)
         self.run, self.folder = run, folder
         self.provenance: dict[str, Any] = {}
         self.lengths: dict[str, dict[str, float]] = {}

@@ -120,6 +120,16 @@ def leave_out_unused_hooks(*owners: Callback | LightningModule) -> None:
                 setattr(owner, hook, None)
 
 
+def refuse_half_on_a_cpu(given: dict[str, Any]) -> None:
+    """Refuse half precision without a GPU, which Lightning would replace by bfloat16.
+
+    Raises:
+        ConfigError: it is asked for.
+    """
+    if device_of(given.get("accelerator", "auto")).type == "cpu" and given.get("precision") == "16-mixed":
+        raise ConfigError("trainer.precision=16 needs a GPU: use trainer.precision=bf16 or trainer.precision=32.")
+
+
 def make_trainer(
     given: dict[str, Any],
     task: Task,
@@ -145,9 +155,8 @@ def make_trainer(
     alone = LightningEnvironment()  # not Slurm's: a run is one process, whatever task of a job it is
     alone.set_global_rank(0)
     kept = {key: value for key, value in given.items() if key not in (*COUNTED_BY_US, "accelerator", "devices")}
+    refuse_half_on_a_cpu(given)
     device = device_of(given.get("accelerator", "auto"))
-    if device.type == "cpu" and given.get("precision") == "16-mixed":
-        raise ConfigError("trainer.precision=16 needs a GPU: use trainer.precision=bf16 or trainer.precision=32.")
     index = torch.device("cuda", torch.cuda.current_device()) if device.type == "cuda" else device
     trainer = Trainer(
         **{"gradient_clip_algorithm": None, "profiler": NoProfiler(), **kept, **evaluation_limits(given, task)},

@@ -29,9 +29,10 @@ def trained(*words: str, steps: int = 6) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("word", ["16", "16-mixed"])
-def test_half_precision_on_a_cpu_would_be_another_and_is_refused(word: str) -> None:
+def test_half_precision_on_a_cpu_would_be_another_and_is_refused(word: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="precision=16 needs a GPU"):
-        trained("model=gru", f"trainer.precision={word}")
+        trained("model=gru", f"trainer.precision={word}", f"runs_root={tmp_path}")
+    assert not list(tmp_path.glob("*/config.yaml")), "before anything is begun"
 
 
 @pytest.mark.parametrize("engine", ["reference", "fused", "auto"])
