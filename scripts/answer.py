@@ -101,10 +101,8 @@ def run() -> str:
     for found in cases():
         done = complete(found)
         groups = [(name, [cell.name for cell in done if cell.group == place]) for place, name in enumerate(GROUPS)]
-        told = "; ".join(f"{name}: {', '.join(names)}" for name, names in groups if names)
-        lines.append(
-            f"- {budget(found)}: {len(done)} of {len(found.cells)} cells are complete{'; ' * bool(told)}{told}."
-        )
+        told = "".join(f" {name.capitalize()}: {', '.join(names)}." for name, names in groups if names)
+        lines.append(f"- {budget(found)}: {len(done)} of {len(found.cells)} cells are complete.{told}")
     return "\n".join(lines) + "\n"
 
 
