@@ -137,16 +137,17 @@ class FactoredScan(torch.autograd.Function):
         factors: PackedFactors,
     ) -> tuple[Tensor, Tensor]:
         h0, b, values = h0.resolve_conj().contiguous(), b.contiguous(), values.contiguous()
-        x, tokens = None, None if V is None or given.is_floating_point() else given
+        x = tokens = U = None
         if V is None:
-            H, U = given.data, None
-        elif tokens is not None:
-            H, U = room(h0.expand(len(given), -1, -1)), V.T.contiguous()
-        elif V.shape == (2 * h0.shape[1], given.shape[-1]):
-            x, H, U = given.resolve_neg().contiguous(), room(h0.expand(len(given), -1, -1)), _in_lanes(V)
+            H = given.data
         else:
-            shapes = f"inputs {tuple(given.shape)} and a matrix {tuple(V.shape)} do not fit"
-            raise ValueError(f"{shapes} {h0.shape[1]} complex units.")
+            is_x = given.is_floating_point()
+            if len(V) != 2 * h0.shape[1] or (is_x and V.shape[1] != given.shape[-1]):
+                shapes = f"inputs {tuple(given.shape)} and a matrix {tuple(V.shape)} do not fit"
+                raise ValueError(f"{shapes} {h0.shape[1]} complex units.")
+            H = room(h0.expand(len(given), -1, -1))
+            x, tokens = (given.resolve_neg().contiguous(), None) if is_x else (None, given)
+            U = _in_lanes(V) if is_x else V.T.contiguous()
         settings = {"slope": epsilon, "parameters": len(values), "I": 0 if V is None else V.shape[1]}
         tensors = {"plan": factors.plan, "factors": values, "tables": factors.tables}
         scratch = (settings["I"] + 2 + 8 * (H.shape[-1] + APART)) * lanes(values.dtype)

@@ -223,6 +223,13 @@ def test_inputs_that_do_not_fit_their_matrix_are_refused(rows: slice) -> None:
         engine.run(cell, draw(2, 5, 3), start(cell, 2))
 
 
+def test_tokens_whose_matrix_has_other_units_are_refused() -> None:
+    cell = make(ComplexElman, recurrent=rotations(capacity=2))
+    cell.U = torch.nn.Parameter(cell.U.detach()[:14].clone())
+    with pytest.raises(ValueError, match=r"inputs \(9, 4\) and a matrix \(14, 4\) do not fit 8 complex units"):
+        engine.run(cell, torch.zeros(4, 9, dtype=torch.long), start(cell, 4))
+
+
 @pytest.mark.parametrize("matrix", [rotations(capacity=2), UnitaryProduct])
 def test_a_sequence_is_the_same_beside_any_others(matrix: Any) -> None:
     """Its bits, and those of its gradient, whether whole or half vectors do its row."""
