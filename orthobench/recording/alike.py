@@ -75,7 +75,6 @@ class Form:
         lists = {name for name, value in flat.items() if isinstance(value, list)}
         marked = _marked(record, "", {*varying, *lists, CURVE, DIGEST}, names)
         self._blocks = re.split(r'"\\u0000\d+"', json.dumps(marked, indent=2) + "\n")
-        self._before = [(block, len(block)) for block in self._blocks[:-1]]
         marked.pop(DIGEST, None)
         pieces = re.split(r'"\\u0000(\d+)"', json.dumps(marked, sort_keys=True))
         self._sealed = "%s".join(piece.replace("%", "%%") for piece in pieces[::2])
@@ -120,12 +119,12 @@ class Form:
 
     def _values(self, text: str) -> list[Any] | None:
         """Every marked value of a file; null where the text around them is another."""
-        values, place, begins, scan = [], 0, text.startswith, _scan
+        values, place = [], 0
         try:
-            for block, length in self._before:
-                if not begins(block, place):
+            for block in self._blocks[:-1]:
+                if not text.startswith(block, place):
                     return None
-                value, place = scan(text, place + length)
+                value, place = _scan(text, place + len(block))
                 values.append(value)
         except (StopIteration, ValueError, RecursionError):
             return None

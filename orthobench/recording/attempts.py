@@ -76,6 +76,6 @@ def _one(one: dict[str, Any]) -> str:
 def _is_attempt(one: Any) -> bool:
     if not isinstance(one, dict) or not one.keys() >= KEYS:
         return False
-    known = isinstance(one["device"], str) and isinstance(one["name"], TEXT)
-    known = known and isinstance(one["engine"], TEXT) and isinstance(one["torch"], TEXT)
+    device, *words = (one[word] for word in WORDS)
+    known = isinstance(device, str) and all(isinstance(word, TEXT) for word in words)
     return known and type(one["steps"]) is int and type(one["seconds"]) in (int, float)

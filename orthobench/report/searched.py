@@ -77,13 +77,11 @@ def cells(found: SearchedTable) -> Grid:
 
 def by_length(found: SearchedTable, solved: bool = True) -> Grid:
     """Median normalised scores at every length: of the seeds that solved the case, or of cells that none solves."""
-    able = [cell for cell in found.known if cell.complete and (cell.holds if solved else cell.group == UNSOLVED)]
-    headers = ["cell", "seeds", *map(str, found.lengths)] if found.lengths else []
-    rows = []
-    for cell in able if found.lengths else ():
-        scores = cell.holds if solved else cell.reached_by_length
-        count = cell.solved[0] if solved else len(cell.lines)
-        rows.append([cell.name, Quantity(count), *(_score(scores.get(length)) for length in found.lengths)])
+    headers, rows = ["cell", "seeds", *map(str, found.lengths)], []
+    for cell in (cell for cell in found.known if cell.complete and found.lengths):
+        scores, count = (cell.holds, cell.solved[0]) if solved else (cell.reached_by_length, len(cell.lines))
+        if scores if solved else cell.group == UNSOLVED:
+            rows.append([cell.name, Quantity(count), *(_score(scores.get(length)) for length in found.lengths)])
     of = "the seeds that solved it" if solved else "all reported seeds, of cells that no seed solves"
     return Grid(headers, rows, frozenset(headers) - TEXT, subject=f"by length, median of {of}")
 

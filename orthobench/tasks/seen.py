@@ -14,14 +14,16 @@ def digests(x: np.ndarray) -> list[bytes]:
 
     A row whose numbers have more digits than float32 has a second digest of all of them behind the first.
     """
-    found = []
-    for row in x.reshape(len(x), -1):
-        whole = row.astype(np.float64) + 0.0  # -0 is 0
-        few, both = _rounded(whole), []
-        for numbers in (few, whole) if not np.array_equal(few, whole, equal_nan=True) else (few,):
-            both.append(digest(np.where(np.isnan(numbers), np.nan, numbers).tobytes().rstrip(b"\0")))
-        found.append(b"".join(both))
-    return found
+    return [_of_row(row.astype(np.float64) + 0.0) for row in x.reshape(len(x), -1)]  # -0 is 0
+
+
+def _of_row(row: np.ndarray) -> bytes:
+    few = _rounded(row)
+    return _of_numbers(few) + (b"" if np.array_equal(few, row, equal_nan=True) else _of_numbers(row))
+
+
+def _of_numbers(row: np.ndarray) -> bytes:
+    return digest(np.where(np.isnan(row), np.nan, row).tobytes().rstrip(b"\0"))  # NaN has one form
 
 
 def digest(content: bytes) -> bytes:

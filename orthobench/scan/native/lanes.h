@@ -172,7 +172,7 @@ static inline __attribute__((always_inline)) void project_part(const Scan *s, Wa
 static inline void lanes_forward(const Scan *s, int64_t first, int64_t end, vector *scratch, Apply *apply) {
     int64_t B = s->B, N = s->N, width = 2 * N;
     REAL e = (REAL)s->slope;
-    Wave h = wave(&scratch, N), x = wave(&scratch, s->x ? s->I / 2 + 1 : 0);
+    Wave h = wave(&scratch, N), inputs = wave(&scratch, s->x ? s->I / 2 + 1 : 0);
     for (int64_t row = first; row < end; row += LANES) {
         int64_t count = end - row < LANES ? end - row : LANES;
         Places rows = places(count, width), input_rows = places(count, s->x_row);
@@ -181,12 +181,12 @@ static inline void lanes_forward(const Scan *s, int64_t first, int64_t end, vect
             REAL *block = AT(s->P, t, row, width);
             apply(s, h, scratch);
             const REAL *projected = s->tokens ? s->U : block;
-            if (s->x) gather_inputs(s, t, row, &input_rows, x);
+            if (s->x) gather_inputs(s, t, row, &input_rows, inputs);
             if (s->tokens) input_rows = rows_of_tokens(s, t, row, count);
             EACH_PART {
                 vector re[PART], im[PART];
                 if (t + 1 < s->T) expect(AT(s->P, t + 1, row, width), &rows, j, units);
-                if (s->x) project_part(s, x, j, (Wave){re, im});
+                if (s->x) project_part(s, inputs, j, (Wave){re, im});
                 else gather_part(projected + 2 * j, s->tokens ? &input_rows : &rows, units, (Wave){re, im});
                 for (int64_t i = 0; i < units; i++) {
                     REAL x[LANES], y[LANES], b = s->b[j + i];

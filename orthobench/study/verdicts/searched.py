@@ -99,9 +99,15 @@ class SearchedCell:
     @property
     def holds(self) -> dict[int, float]:
         """By length, the median normalised score of the seeds that solved the case."""
-        able = [line for line in self.lines if solved(line) is not None]
-        found = {length: [self.normalised(line, length) for line in able] for length in self.lengths}
-        return {length: median(scores) for length, scores in found.items() if scores}
+        return self._medians([line for line in self.lines if solved(line) is not None])
+
+    @property
+    def reached_by_length(self) -> dict[int, float]:
+        """By length, the median normalised score of all reported seeds."""
+        return self._medians(self.lines)
+
+    def _medians(self, lines: Sequence[Line]) -> dict[int, float]:
+        return {one: median(self.normalised(line, one) for line in lines) for one in self.lengths if lines}
 
     @property
     def reached(self) -> tuple[float, float, float] | None:
@@ -111,11 +117,6 @@ class SearchedCell:
             return None
         low, _, high = quartiles(scores)
         return low, median(scores), high
-
-    @property
-    def reached_by_length(self) -> dict[int, float]:
-        """By length, the median normalised score of all reported seeds."""
-        return {one: median(self.normalised(line, one) for line in self.lines) for one in self.lengths if self.lines}
 
     @property
     def horizon(self) -> int | None:
