@@ -76,13 +76,15 @@ class Form:
         marked = _marked(record, "", {*varying, *lists, CURVE, DIGEST}, names)
         self._blocks = re.split(r'"\\u0000\d+"', json.dumps(marked, indent=2) + "\n")
         marked.pop(DIGEST, None)
-        pieces = re.split(r'"\\u0000(\d+)"', json.dumps(marked, sort_keys=True))
-        self._sealed = "%s".join(piece.replace("%", "%%") for piece in pieces[::2])
-        self._order = [int(place) for place in pieces[1::2]]
+        self._sealed = re.split(r'"\\u0000(\d+)"', json.dumps(marked, sort_keys=True))
+        self._order = [int(place) for place in self._sealed[1::2]]
         self._whole = DIGEST in names and len(self._blocks) - 1 == len(names) == len({*names}) == len(self._order) + 1
         self._digest = names.index(DIGEST) if DIGEST in names else 0
-        self._kinds: dict[tuple[type, ...], list[int]] = {}  # and the places of numbers with decimals
+        self._nested = {place: _Nested() for place, name in enumerate(names) if name in lists or name == CURVE}
+        self._scans = [self._nested[place].read if place in self._nested else _scan for place in range(len(names))]
+        self._kinds: dict[tuple[type, ...], tuple[list[Any], list[int]]] = {}
         self._lists = [(place, name) for place, name in enumerate(names) if name in LISTS]
+        self._right: dict[str, Any] = {}  # the last lists whose parts were looked at
         self._columns = [place for place, name in enumerate(names) if name in flat]
         fixed = {name: value for name, value in flat.items() if name not in names}
         self.layout = Columns(tuple(flat), fixed, tuple(names[place] for place in self._columns))
@@ -93,25 +95,34 @@ class Form:
         if values is None or flat != self.layout.fixed | dict(zip(self.layout.varying, self._row(values), strict=True)):
             return False
         kinds = tuple(map(type, values))
-        self._kinds[kinds] = [place for place, kind in enumerate(kinds) if kind is float]
+        decimal = [place for place, kind in enumerate(kinds) if kind is float]
+        self._kinds[kinds] = [self._writer(place, kind) for place, kind in enumerate(kinds)], decimal
         return True
+
+    def _writer(self, place: int, kind: type) -> Any:
+        """What writes a value of a kind as JSON."""
+        return self._nested[place].write if kind in (list, dict) and place in self._nested else _AS_JSON[kind]
 
     def read(self, text: str) -> tuple[Any, ...] | None:
         """The values of a record in the columns that vary; null where it is of another form, or its digest is."""
         values = self._values(text)
         if values is None:
             return None
-        decimal = self._kinds.get(kinds := tuple(map(type, values)))
-        if decimal is None or not all(map(math.isfinite, map(values.__getitem__, decimal))):
+        writers, decimal = self._kinds.get(tuple(map(type, values)), (None, ()))
+        if writers is None or not math.isfinite(sum(map(values.__getitem__, decimal))):
+            # a sum with a number that is not finite is not finite
             return None
-        if not have_lists({name: values[place] for place, name in self._lists}):
+        unknown = {name: values[place] for place, name in self._lists if values[place] is not self._right.get(name)}
+        if not have_lists(unknown):
             return None
+        self._right |= unknown
         try:
-            texts = [_AS_JSON[kind](value) for kind, value in zip(kinds, values, strict=True)]
+            texts = [write(value) for write, value in zip(writers, values, strict=True)]
         except RecursionError:
             return None
-        plain = self._sealed % tuple(map(texts.__getitem__, self._order))
-        own = hashlib.sha256(plain.encode()).hexdigest()
+        sealed = self._sealed.copy()
+        sealed[1::2] = map(texts.__getitem__, self._order)
+        own = hashlib.sha256("".join(sealed).encode()).hexdigest()
         return self._row(values) if own == values[self._digest] else None
 
     def _row(self, values: list[Any]) -> tuple[Any, ...]:
@@ -121,14 +132,35 @@ class Form:
         """Every marked value of a file; null where the text around them is another."""
         values, place = [], 0
         try:
-            for block in self._blocks[:-1]:
+            for block, scan in zip(self._blocks, self._scans, strict=False):  # the last block is looked at below
                 if not text.startswith(block, place):
                     return None
-                value, place = _scan(text, place + len(block))
+                value, place = scan(text, place + len(block))
                 values.append(value)
         except (StopIteration, ValueError, RecursionError):
             return None
         return values if text[place:] == self._blocks[-1] else None
+
+
+class _Nested:
+    """The last list or object at one place of a file: it is parsed and written again once the text is another."""
+
+    def __init__(self) -> None:
+        self._text, self._value, self._written = "\0", None, ""
+
+    def read(self, text: str, place: int) -> tuple[Any, int]:
+        """A value and the place behind it, as the scanner of JSON gives them."""
+        if text.startswith(self._text, place):  # it ends with its bracket, so that no longer value begins so
+            return self._value, place + len(self._text)
+        value, end = _scan(text, place)
+        if isinstance(value, (list, dict)):
+            self._text, self._value, self._written = text[place:end], value, ""
+        return value, end
+
+    def write(self, value: Any) -> str:
+        """The value that was read last, as JSON."""
+        self._written = self._written or _of_list(value)
+        return self._written
 
 
 def _marked(node: dict[str, Any], above: str, varying: set[str], names: list[str]) -> dict[str, Any]:
@@ -155,6 +187,6 @@ def _of_list(value: Any) -> str:
 _scan: Any = json.JSONDecoder().scan_once  # pyright: ignore  (what raw_decode calls, in half the time)
 _parts: Any = c_make_encoder(None, None, encode_basestring_ascii, None, ": ", ", ", True, False, True)  # made once
 _AS_JSON: dict[type, Any] = {
-    **{str: encode_basestring_ascii, int: int.__repr__, float: float.__repr__, list: _of_list, dict: _of_list},
+    **{str: encode_basestring_ascii, int: repr, float: repr, list: _of_list, dict: _of_list},
     **{bool: {True: "true", False: "false"}.__getitem__, type(None): {None: "null"}.__getitem__},
 }

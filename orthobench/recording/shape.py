@@ -79,5 +79,5 @@ def are_sources(value: Any) -> bool:
 
 
 def _is_curve(points: Any) -> bool:
-    pairs = isinstance(points, list) and all(isinstance(point, list) and len(point) == 2 for point in points)
+    pairs = isinstance(points, list) and set(map(type, points)) <= {list} and set(map(len, points)) <= {2}
     return pairs and set(map(type, chain.from_iterable(points))) <= NUMBER

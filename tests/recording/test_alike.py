@@ -55,6 +55,31 @@ def test_a_record_like_two_others_is_read_as_it_is_alone() -> None:
         assert same(told(found.read(text_of(content))), store._flat(seal(content)))
 
 
+def test_lists_that_come_again_are_those_of_their_own_record() -> None:
+    """A list is not read again where its text is the last one's: not where it is longer, other, or no list."""
+    found = known(record(1), record(2))
+    engines = [[{"engine": "native"}], [{"engine": "native"}] * 2, [], [{"engine": "torch"}], [{"engine": "native"}]]
+    for seed, engine in enumerate([*engines, *engines[::-1]], start=3):
+        content = record(seed, engine=engine, curve={"val/a": [[1, seed % 2]]})
+        assert same(told(found.read(text_of(content))), store._flat(seal(content)))
+        wrong = text_of(content).replace('"engine": [', '"engine": [1, ' if engine else '"engine": [1')
+        assert found.read(wrong) is None
+    assert found.read(text_of(record(3, engine=None))) is None
+
+
+def test_two_numbers_without_bound_are_refused_together(tmp_path: Path) -> None:
+    """Their sum tells of one; that of two of opposite signs is no number, which tells of both."""
+    contents = [record(seed, baseline={"loss": seed / 7, "accuracy": seed / 9}) for seed in (1, 2, 3)]
+    for one, other in (("1e999", "-1e999"), ("1e999", "1e999"), ("1e999", "0.5"), ("NaN", "1.5")):
+        plain = json.dumps(contents[2] | {"baseline": {"loss": 1.25, "accuracy": 2.25}}, sort_keys=True)
+        for shown in (("inf", "-inf"), (one, other), ("Infinity", "-Infinity")):
+            digest = hashlib.sha256(plain.replace("1.25", shown[0]).replace("2.25", shown[1]).encode()).hexdigest()
+            told_of = contents[2] | {"baseline": {"loss": 1.25, "accuracy": 2.25}, "sha256": digest}
+            text = json.dumps(told_of, indent=2).replace("1.25", one).replace("2.25", other) + "\n"
+            assert known(*contents[:2]).read(text) is None
+    assert known(*contents[:2]).read(text_of(contents[2])) is not None
+
+
 @pytest.mark.parametrize(
     "changes",
     [
