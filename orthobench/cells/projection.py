@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from orthobench.cells.members import Members
 
 PIECES = 32  # of a long sum, which a GPU computes side by side: one product of thin matrices would keep few cores busy
-PRODUCT_ROWS = 128  # of a table whose gradient is a product; for one of more rows torch sorts the tokens
+FEW_ROWS = 128  # of a table whose gradient is a product on a GPU; for one of more rows torch sorts the tokens
 NARROW = 32  # inputs, to which a constant is added in place of a bias to all that is made of them
 
 
@@ -27,15 +27,13 @@ def projection(x: Tensor, U: Tensor, bias: Tensor | None) -> Tensor:
             x, U, bias = torch.cat([x, torch.ones_like(x[..., :1])], -1), torch.cat([U, bias[:, None]], 1), None
         return linear(x, U, bias)
     tokens, table = x.T.long().clamp(max=U.shape[1]), F.pad(U.T, (0, 0, 0, 1))
-    if not x.is_cuda:
-        p_TBM = F.embedding(tokens, table)
-        return p_TBM if bias is None else p_TBM + bias
-    table = table if bias is None else table + bias  # few rows in place of T B, and the same bits
-    return (
-        _Rows.apply(tokens[None], table[None])[0].squeeze(0)
-        if len(table) <= PRODUCT_ROWS
-        else F.embedding(tokens, table)
-    )
+    few = len(table) <= FEW_ROWS
+    if bias is not None and (few or x.is_cuda):
+        table, bias = table + bias, None  # few rows in place of T B, and the same bits
+    if few and x.is_cuda:
+        return _Rows.apply(tokens[None], table[None])[0].squeeze(0)
+    p_TBM = F.embedding(tokens, table)
+    return p_TBM if bias is None else p_TBM + bias
 
 
 def linear(x: Tensor, U: Tensor, bias: Tensor | None) -> Tensor:

@@ -173,8 +173,8 @@ class Recurrent(Network):
         decoder = self.embedding if self.output_weight is None else self.output_weight
         assert decoder is not None
         h = self._drop(at_steps(h, steps), "output")
-        narrow = len(decoder) < h.shape[-1]
-        if h.dim() == 3 and (self.checkpoint is not None or (h.is_cuda and narrow)):
+        narrow = len(decoder) < h.shape[-1] and not self.dropouts["logits"]  # which are drawn batch by batch
+        if h.dim() == 3 and (self.checkpoint is not None or narrow):
             # steps first, as the engines keep them, so that no copy in another order is made
             y = (linear if h.is_cuda else F.linear)(h.transpose(0, 1), decoder, self.output_bias).transpose(0, 1)
         else:
