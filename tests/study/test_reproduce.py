@@ -24,6 +24,7 @@ from orthobench.study.reproduce import record_line
 from orthobench.study.reproduce.plan import plan
 from orthobench.study.reproduce.reproduce import Runner, _together
 from orthobench.study.reproduce.selection import Selection
+from orthobench.study.tables.composed import ComposedTable
 from orthobench.verbs.asked import Asked, seeds_of
 from orthobench.verbs.reproduce import main
 from tests.report.made_up import made_up
@@ -92,6 +93,27 @@ def test_a_row_whose_model_is_not_there_is_named(tmp_path: Path) -> None:
 def test_a_wrong_row_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="rho does not apply"):
         plan(Selection(Catalogue((tmp_path,)).select([table(tmp_path, {"a": ["model=rnn", "model.rho=3"]})])))
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("model.rho=3", "model.rho does not apply"),
+        ("params=40", "model.hidden_size=4 beside params=40"),
+        ("model.hidden_size=-4", "model.hidden_size=-4 is out of range"),
+        ("model=ncgru", "model.rho=9 is out of range"),
+    ],
+)
+def test_an_error_names_the_cell_whose_words_are_wrong(tmp_path: Path, word: str, message: str) -> None:
+    words = [word, "model.rho=9"] if word == "model=ncgru" else ["model=rnn", word]
+    catalogue = Catalogue((tmp_path,))
+    name = table(tmp_path, {"a": ["model=rnn"], "b": words})
+    (tmp_path / "experiment" / "mine" / "like.yaml").write_text("like: mine/table1\nseeds: [3]\n")
+    for known in (name, "mine/like"):
+        with pytest.raises(ConfigError, match=rf"^experiment {known}: cells\.b: {re.escape(message)}"):
+            ComposedTable(catalogue.table(known)).counts("b")
+    with pytest.raises(ConfigError, match=r"^trainer\.steps is not"):
+        ComposedTable(catalogue.table(name), extra=("trainer.steps=3",)).counts("a")
 
 
 def test_a_word_that_changes_the_numbers_is_refused() -> None:

@@ -141,7 +141,7 @@ def plan_table(one: SelectedTable) -> Plan:
         except ConfigError as error:
             if not _waits_for_a_model(table, row):
                 raise
-            found.refused[f"{table.name} {row}"] = str(error)
+            found.refused[f"{table.name} {row}"] = str(error.__cause__ or error)
             continue
         price, place = cost(settings[0]), cells.index(table.variants[row].base) if cells else 0
         for job, own in zip(jobs, settings, strict=True):

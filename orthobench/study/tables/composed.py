@@ -1,5 +1,7 @@
 """The rows of a table as they are composed today: their settings, what they count, how many examples test them."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -43,8 +45,10 @@ class ComposedTable:
         if known is not None and seed is not None:
             return known if seed == known.run["seed"] else known.with_seed(seed)
         found = self.unfitted(row, seed)
-        found = found if found.run["params"] is None else found.with_hidden_size(fitted_size(found))
-        if not self._composers[0].depends(self._words(row, seed)):
+        if found.run["params"] is not None:
+            with self._told(row):
+                found = found.with_hidden_size(fitted_size(found))
+        if not self._composers[0].depends([*self._words(row, seed), *self.extra]):
             self._rows[row, searches] = found
         return found
 
@@ -56,11 +60,27 @@ class ComposedTable:
         """
         if not self._composers:
             self._composers.append(self.table.files.composer())
-        return self._composers[0].settings(self._words(row, seed))
+        words, extra = self._words(row, seed), list(self.extra)
+        try:
+            return self._composers[0].settings([*words, *extra])
+        except ConfigError:
+            with self._told(row):
+                self._composers[0].settings(words)
+            raise  # the fault is in the further words
 
     def _words(self, row: str, seed: int | None) -> list[str]:
         job = self.table.runs(self.preset, [self.table.seeds[0] if seed is None else seed], [row])[0]
-        return [*job.overrides, *self.extra]
+        return list(job.overrides)
+
+    @contextmanager
+    def _told(self, row: str) -> Iterator[None]:
+        """Name the table and the cell in an error that is theirs."""
+        try:
+            yield
+        except ConfigError as error:
+            variants = self.table.variants
+            cell = variants[row].base if row in variants else self.table.base(row)
+            raise type(error)(f"experiment {self.table.name}: cells.{cell}: {error}") from error
 
     def counts(self, row: str) -> dict[str, int]:
         """The `total` and the `recurrent` parameters of a row's model, which is built for it; no data is read.
@@ -68,7 +88,9 @@ class ComposedTable:
         Raises:
             ConfigError: it cannot be built.
         """
-        return _counted(self.settings(row))[0]
+        settings = self.settings(row)
+        with self._told(row):
+            return _counted(settings)[0]
 
     def budget(self, row: str) -> dict[str, int]:
         """The `parameters` of a row's model, its `state_bytes` and its `multiply_adds` per sequence and step.
@@ -78,7 +100,9 @@ class ComposedTable:
         Raises:
             ConfigError: it cannot be built.
         """
-        counts, budget = _counted(self.settings(row))
+        settings = self.settings(row)
+        with self._told(row):
+            counts, budget = _counted(settings)
         return {"parameters": counts["total"], **budget}
 
     def lengths(self, row: str) -> tuple[tuple[int, ...], tuple[int, int]]:
@@ -120,7 +144,9 @@ class ComposedTable:
     def _task(self, row: str) -> "Task":
         from orthobench.models.build import build_task
 
-        return build_task(self.settings(row))
+        settings = self.settings(row)
+        with self._told(row):
+            return build_task(settings)
 
 
 def fitted_size(settings: Settings) -> int:
