@@ -1,36 +1,48 @@
 """Attention of all steps at once, by torch's own function."""
 
+from math import prod
+from mmap import mmap
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from orthobench.cells.attention import BASE
 from orthobench.cells.base import State
 from orthobench.parametrizations import base
 from orthobench.parametrizations.derivatives import first_only
 from orthobench.scan.fused.elman import Gradients
 from orthobench.scan.reference import projected
 
+aten = torch.ops.aten
 PART = 256  # queries; measured on a CPU at T=2048 and 5120
 
 
 class Attended(torch.autograd.Function):
-    """torch's function of queries, keys and values (B, heads, T, d), computed once more for the backward pass."""
+    """torch's function of queries, keys and values (B, heads, T, d); on a GPU computed again for the backward pass."""
 
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, seen: Tensor) -> Tensor:
-        ctx.save_for_backward(q, k, v, seen)
-        return F.scaled_dot_product_attention(q, k, v, attn_mask=seen)
+        if q.is_cuda:
+            ctx.save_for_backward(q, k, v, seen)
+            return F.scaled_dot_product_attention(q, k, v, attn_mask=seen)
+        mask = torch.zeros(seen.shape, dtype=q.dtype).masked_fill_(~seen, -torch.inf)
+        y, sizes = aten._scaled_dot_product_flash_attention_for_cpu(q, k, v, attn_mask=mask)
+        ctx.save_for_backward(q, k, v, mask, y, sizes)
+        return y
 
     @staticmethod
     @first_only("use engine=reference")
     def backward(ctx: Any, dy: Tensor) -> Gradients:  # type: ignore[override]
-        *qkv, seen = ctx.saved_tensors
-        with torch.enable_grad():
-            q, k, v = (part.detach().requires_grad_() for part in qkv)
-            y = F.scaled_dot_product_attention(q, k, v, attn_mask=seen)
-        return *torch.autograd.grad(y, (q, k, v), dy), None
+        q, k, v, seen, *found = ctx.saved_tensors
+        if dy.is_cuda:
+            with torch.enable_grad():
+                q, k, v = (part.detach().requires_grad_() for part in (q, k, v))
+                y = F.scaled_dot_product_attention(q, k, v, attn_mask=seen)
+            return *torch.autograd.grad(y, (q, k, v), dy), None
+        backward = aten._scaled_dot_product_flash_attention_for_cpu_backward
+        return *backward(dy, q, k, v, *found, 0.0, False, attn_mask=seen), None
 
 
 def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
@@ -64,13 +76,36 @@ def _part(cell: Any, p: Tensor, state: State) -> tuple[Tensor, State]:
     seen = ((age >= 0) & (age < cell.window))[None]
     if waits or not there.all():
         seen = seen & (there != 0)[:, None]
-    q, keys, values = cell.turned(q, now), cell.turned(keys, places), cell.turned(values)
+    q, keys, values = _turned(cell, q, now), _turned(cell, keys, places), cell.turned(values)
     y = Attended.apply(q, keys, values, seen[:, None])
     return y.transpose(1, 2).flatten(-2), last
+
+
+def _turned(cell: Any, x: Tensor, places: Tensor) -> Tensor:
+    """The same as `Attention.turned`, as one product of complex numbers where there are such of the type."""
+    if cell.positions == "none" or x.dtype not in (torch.float32, torch.float64):
+        return cell.turned(x, places)
+    pace = BASE ** (torch.arange(0, cell.width, 2, device=x.device, dtype=torch.float64) / -cell.width)
+    angles = (places[:, None] * pace).to(x.dtype)
+    pairs = torch.view_as_complex(x.unflatten(-1, (cell.heads, cell.width // 2, 2)))
+    turned = pairs * torch.polar(torch.ones_like(angles), angles)[:, None]
+    return torch.view_as_real(turned).flatten(-2).transpose(1, 2)
 
 
 def _last(slots: Tensor, count: int) -> Tensor:
     """The last `count` slots (B, count, ...), behind empty ones where there are fewer."""
     missing = max(count - slots.shape[1], 0)
     kept = slots[:, slots.shape[1] + missing - count :]
-    return F.pad(kept, (*(0, 0) * (slots.dim() - 2), missing, 0)) if missing else kept
+    if not missing:
+        return kept
+    if kept.is_cuda or not kept.numel():
+        return F.pad(kept, (*(0, 0) * (slots.dim() - 2), missing, 0))
+    room = _untouched(kept, (len(kept), count, *kept.shape[2:]))
+    room[:, missing:] = kept
+    return room
+
+
+def _untouched(like: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Zeros in fresh pages of the system's memory, which takes no time for those that nobody reads or writes."""
+    pages = mmap(-1, prod(shape) * like.element_size())
+    return torch.frombuffer(pages, dtype=like.dtype).view(shape)
