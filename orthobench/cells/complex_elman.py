@@ -17,6 +17,7 @@ from torch.nn import functional as F
 
 from orthobench.cells.base import Cell, Matrices, State
 from orthobench.cells.initial import MakeRecurrent
+from orthobench.cells.pairs import parts
 from orthobench.common.schema import NonNegativeFloat
 from orthobench.parametrizations.factored import Factored
 from orthobench.parametrizations.initializers import Rng, uniform, weight
@@ -114,7 +115,7 @@ class ComplexElman(Cell):
         return (3 + kept) * self.hidden_size
 
     def features(self, h: Tensor) -> Tensor:
-        return torch.cat([h.real, h.imag], dim=-1) if self.feature_size > self.hidden_size else h.real
+        return parts(h, imaginary=self.feature_size > self.hidden_size)
 
     def remark(self) -> str | None:
         n = self.hidden_size

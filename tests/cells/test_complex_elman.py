@@ -9,6 +9,7 @@ import torch
 
 import orthobench
 from orthobench.cells.complex_elman import ComplexElman
+from orthobench.cells.pairs import parts
 from orthobench.errors import ConfigError
 from orthobench.parametrizations.givens import Givens
 from orthobench.parametrizations.scaled_cayley import ScaledCayley
@@ -152,3 +153,27 @@ def test_precision_follows_the_parameters() -> None:
     model = orthobench.build("model=urnn_full", "recipe=none", "model.hidden_size=8", "T=5").model
     assert model.recurrent_weights()[0].dtype == torch.complex64
     assert model.double().recurrent_weights()[0].dtype == torch.complex128
+
+
+@pytest.mark.parametrize("imaginary", [True, False])
+@pytest.mark.parametrize("steps_first", [True, False])
+def test_the_parts_of_a_state_and_their_gradients_are_torch_s_own(imaginary: bool, steps_first: bool) -> None:
+    h = torch.randn(3, 4, 5, dtype=torch.complex128)
+    h = (h.transpose(0, 1).contiguous().transpose(0, 1) if steps_first else h).requires_grad_()
+    own = own_parts(h, imaginary)
+    found, weights = parts(h, imaginary), torch.randn_like(own)
+    assert torch.equal(found, own)
+    assert found.transpose(0, 1).is_contiguous() == steps_first
+    (gradient,) = torch.autograd.grad((found * weights).sum(), h)
+    torch.testing.assert_close(gradient, torch.autograd.grad((own * weights).sum(), h)[0], rtol=0, atol=0)
+    assert torch.autograd.gradcheck(lambda h: parts(h, imaginary), h)
+    assert torch.autograd.gradgradcheck(lambda h: parts(h, imaginary).square(), h)
+    jacobians = [
+        torch.func.jacrev(lambda x, shown=shown: shown(torch.complex(x, x.square()), imaginary))(h.detach().real)
+        for shown in (parts, own_parts)
+    ]
+    torch.testing.assert_close(*jacobians, rtol=0, atol=0)
+
+
+def own_parts(h: torch.Tensor, imaginary: bool) -> torch.Tensor:
+    return torch.cat([h.real, h.imag], dim=-1) if imaginary else h.real
