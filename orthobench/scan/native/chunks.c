@@ -87,8 +87,7 @@ ANY void dots(const REAL *X, const REAL *Y, int64_t Y_row, int64_t rows, int64_t
 
 void row_dots(const REAL *X, const REAL *Y, int64_t rows, int64_t W, REAL *out) { dots(X, Y, W, rows, W, out); }
 
-/* The products of the rows of X with one y. */
-static void dots_with(const REAL *X, const REAL *y, int64_t rows, int64_t W, REAL *out) { dots(X, y, 0, rows, W, out); }
+void dots_with(const REAL *X, const REAL *y, int64_t rows, int64_t W, REAL *out) { dots(X, y, 0, rows, W, out); }
 
 static REAL *taken(REAL **memory, int64_t count) {
     *memory += count;

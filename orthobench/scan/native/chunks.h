@@ -59,8 +59,9 @@ void add_turned(const REAL *A, int64_t width, int64_t rows, int64_t K, const REA
 /* out (columns, rows) = X^T; both counts are multiples of LANES. */
 void turn_over(const REAL *X, int64_t rows, int64_t columns, REAL *out);
 
-/* out = the products of the rows of X and Y with each other, as many as a multiple of LANES. */
+/* out = the products of the rows of X and Y with each other, or with one y; as many rows as a multiple of LANES. */
 void row_dots(const REAL *X, const REAL *Y, int64_t rows, int64_t W, REAL *out);
+void dots_with(const REAL *X, const REAL *y, int64_t rows, int64_t W, REAL *out);
 
 /* out = X, its rows times f; out may be X. */
 ROW scale_rows(const REAL *X, const REAL *f, int64_t rows, int64_t W, REAL *out) {

@@ -1,10 +1,12 @@
 /* M2RNN: the equations are in m2rnn.py.
  *
- * A line is one head of one sequence, and a call does the lines first..last-1 for all steps. In scratch memory rows of
- * values are W numbers apart, whole vectors, with zeros behind the e that count. The reverse writes the states anew.
+ * A line is one head of one sequence, and a call does the lines first..last-1 for all steps. In scratch memory matrices
+ * have K rows of W numbers, both `padded`, with zeros behind the d rows and e numbers that count; products go over R rows.
+ * The reverse writes the states anew.
  */
 
-#include "rows.h"
+#include "blocks.h"
+#include "vectors.h"
 
 typedef struct {
     int64_t T, B, H, d, e, linear; /* d keys, e values of a head; linear: no tanh */
@@ -20,36 +22,40 @@ typedef struct {
 #define EACH_OF(n) for (int64_t w = 0; w < n; w++)
 #define STEP int64_t b = line / s->H, head = line % s->H, at = b * s->T + t, place = at * s->H + head;
 
-/* z += x M, with the rows of M W apart; x has e numbers. */
-ROW row_product(const REAL *restrict x, const REAL *restrict M, REAL *restrict z, int64_t e, int64_t W) {
-    for (int64_t m = 0; m < e; m++) EACH_OF(W) z[w] += x[m] * M[m * W + w];
+static int64_t tiled(int64_t rows) { return (rows + 7) / 8 * 8; }
+
+ROW tanh_of(REAL *restrict a, int64_t n) { EACH_OF(n) a[w] = hyperbolic_tangent(a[w]); }
+
+/* A = tanh(S M + k v^T), out = f S + (1 - f) A. */
+ROW one_step(const MatrixRNN *s, const REAL *S, const REAL *M, const REAL *k, const REAL *v, REAL f, REAL *A, REAL *out,
+             int64_t W) {
+    int64_t n = s->d * W;
+    for (int64_t i = 0; i < s->d; i++) scaled(k[i], v, W, A + i * W);
+    add_product(S, W, tiled(s->d), s->e, M, W, A);
+    if (!s->linear) tanh_of(A, n);
+    for (int64_t w = 0; w < n; w += LANES) VECTOR(out + w) = f * VECTOR(S + w) + (1 - f) * VECTOR(A + w);
 }
 
-/* A = tanh(S M + k v^T), out = f S + (1 - f) A, row by row. */
-ROW one_step(const MatrixRNN *s, const REAL *restrict S, const REAL *restrict M, const REAL *restrict k,
-             const REAL *restrict v, REAL f, REAL *restrict A, REAL *restrict out, int64_t W) {
-    for (int64_t i = 0; i < s->d; i++) {
-        REAL *restrict a = A + i * W;
-        EACH_OF(W) a[w] = k[i] * v[w];
-        row_product(S + i * W, M, a, s->e, W);
-        if (!s->linear) EACH_OF(W) a[w] = hyperbolic_tangent(a[w]);
-        EACH_OF(W) out[i * W + w] = f * S[i * W + w] + (1 - f) * a[w];
-    }
+/* Numbers of scratch memory that a pass needs. */
+int64_t m2rnn_scratch(const MatrixRNN *s, int64_t backward) {
+    int64_t K = padded(s->d), W = padded(s->e), size = K * W;
+    return backward ? (3 * W + 3 * W * W + 2 * size + 2 * K) + (2 * s->T + 1) * size : 2 * W + W * W + 3 * size;
 }
 
 void m2rnn_forward(const MatrixRNN *s, int64_t first, int64_t last, REAL *scratch) {
-    int64_t d = s->d, e = s->e, W = whole(e);
-    REAL *v = scratch, *o = v + W, *M = o + W, *A = M + e * W, *S = A + d * W, *new = S + d * W;
+    memset(scratch, 0, m2rnn_scratch(s, 0) * sizeof(REAL));
+    int64_t d = s->d, e = s->e, W = padded(e), size = padded(d) * W;
+    REAL *v = scratch, *o = v + W, *M = o + W, *A = M + W * W, *S = A + size, *new = S + size;
     for (int64_t line = first; line < last; line++) {
         widened(s->S0 + line * d * e, d, e, W, S);
         widened(s->M + line % s->H * e * e, e, e, W, M);
         for (int64_t t = 0; t < s->T; t++) {
             STEP
-            widened(s->v + place * e, 1, e, W, v);
+            copied(s->v + place * e, e, v);
             one_step(s, S, M, s->k + at * d, v, s->f[place], A, new, W);
-            EACH_OF(W) o[w] = 0;
-            for (int64_t i = 0; i < d; i++) EACH_OF(W) o[w] += s->q[at * d + i] * new[i * W + w];
-            narrowed(o, 1, e, W, s->O + place * e);
+            memset(o, 0, W * sizeof(REAL));
+            for (int64_t i = 0; i < d; i++) add_scaled(s->q[at * d + i], new + i * W, W, o);
+            copied(o, e, s->O + place * e);
             REAL *old = S;
             S = new, new = old;
         }
@@ -57,49 +63,53 @@ void m2rnn_forward(const MatrixRNN *s, int64_t first, int64_t last, REAL *scratc
     }
 }
 
+/* G + q dO^T, bounded, in place, and Z = (1 - f) G (1 - A^2); returns the sum of G (S - A), of which f's gradient is
+ * made. */
+static REAL through_gate(const MatrixRNN *s, const REAL *q, const REAL *dO, const REAL *S, const REAL *A, REAL f, REAL *G,
+                         REAL *Z, int64_t W) {
+    const vector most = (vector){0} + (REAL)s->bound;
+    vector sum = {0};
+    for (int64_t i = 0; i < s->d; i++)
+        for (int64_t j = 0; j < W; j += LANES) {
+            int64_t w = i * W + j;
+            vector g = VECTOR(G + w) + q[i] * VECTOR(dO + j), a = VECTOR(A + w);
+            g = CHOSEN(g > most, most, CHOSEN(g < -most, -most, g));
+            sum += g * (VECTOR(S + w) - a);
+            VECTOR(G + w) = g, VECTOR(Z + w) = (1 - f) * g * (s->linear ? (vector){0} + 1 : 1 - a * a);
+        }
+    return summed(sum);
+}
+
 void m2rnn_backward(const MatrixRNN *s, int64_t first, int64_t last, REAL *scratch) {
-    int64_t d = s->d, e = s->e, W = whole(e), T = s->T, size = d * W;
-    REAL *v = scratch, *dO = v + W, *dv = dO + W, *z = dv + W, *M = z + W, *across = M + e * W, *dM = across + e * W;
-    REAL *G = dM + e * W, *acts = G + size, *trail = acts + T * size, bound = (REAL)s->bound;
+    memset(scratch, 0, m2rnn_scratch(s, 1) * sizeof(REAL));
+    int64_t d = s->d, e = s->e, K = padded(d), W = padded(e), T = s->T, size = K * W, R = tiled(d);
+    REAL *v = scratch, *dO = v + W, *dv = dO + W, *M = dv + W, *across = M + W * W, *dM = across + W * W;
+    REAL *read = dM + W * W, *written = read + K, *G = written + K, *Z = G + size, *acts = Z + size;
+    REAL *trail = acts + T * size;
     for (int64_t line = first; line < last; line++) {
-        const REAL *own = s->M + line % s->H * e * e;
-        widened(own, e, e, W, M);
-        memset(across, 0, 2 * e * W * sizeof(REAL)); /* dM, too */
-        for (int64_t i = 0; i < e; i++)
-            for (int64_t j = 0; j < e; j++) across[j * W + i] = own[i * e + j];
+        widened(s->M + line % s->H * e * e, e, e, W, M);
+        turn_over(M, W, W, across);
+        memset(dM, 0, W * W * sizeof(REAL));
         widened(s->S0 + line * d * e, d, e, W, trail);
         for (int64_t t = 0; t < T; t++) {
             STEP
-            widened(s->v + place * e, 1, e, W, v);
+            copied(s->v + place * e, e, v);
             one_step(s, trail + t * size, M, s->k + at * d, v, s->f[place], acts + t * size, trail + (t + 1) * size, W);
         }
         widened(s->dS + line * d * e, d, e, W, G);
         for (int64_t t = T - 1; t >= 0; t--) {
             STEP
-            const REAL *before = trail + t * size, *after = before + size, *a = acts + t * size, *k = s->k + at * d;
-            REAL f = s->f[place], at_f = 0;
-            widened(s->v + place * e, 1, e, W, v);
-            widened(s->dO + place * e, 1, e, W, dO);
+            const REAL *before = trail + t * size, *k = s->k + at * d;
+            copied(s->v + place * e, e, v), copied(s->dO + place * e, e, dO);
+            s->df[place] = through_gate(s, s->q + at * d, dO, before, acts + t * size, s->f[place], G, Z, W);
+            dots_with(before + size, dO, K, W, read), dots_with(Z, v, K, W, written);
+            copied(read, d, s->dq + place * d), copied(written, d, s->dk + place * d);
             memset(dv, 0, W * sizeof(REAL));
-            for (int64_t i = 0; i < d; i++) {
-                REAL *restrict g = G + i * W, read = 0, written = 0;
-                const REAL *restrict old = before + i * W, *restrict act = a + i * W;
-                EACH_OF(e) read += after[i * W + w] * dO[w];
-                EACH_OF(W) {
-                    REAL sum = g[w] + s->q[at * d + i] * dO[w];
-                    g[w] = sum > bound ? bound : sum < -bound ? -bound : sum;
-                }
-                EACH_OF(e) at_f += g[w] * (old[w] - act[w]);
-                EACH_OF(W) z[w] = (1 - f) * g[w] * (s->linear ? 1 : 1 - act[w] * act[w]);
-                EACH_OF(e) written += z[w] * v[w];
-                EACH_OF(W) dv[w] += k[i] * z[w], g[w] *= f;
-                for (int64_t m = 0; m < e; m++) EACH_OF(W) dM[m * W + w] += old[m] * z[w];
-                row_product(z, across, g, e, W);
-                s->dq[place * d + i] = read;
-                s->dk[place * d + i] = written;
-            }
-            s->df[place] = at_f;
-            narrowed(dv, 1, e, W, s->dv + place * e);
+            for (int64_t i = 0; i < d; i++) add_scaled(k[i], Z + i * W, W, dv);
+            copied(dv, e, s->dv + place * e);
+            add_turned(before, W, tiled(e), d, Z, W, dM);
+            scaled(s->f[place], G, d * W, G);
+            add_product(Z, W, R, e, across, W, G);
         }
         narrowed(G, d, e, W, s->dS + line * d * e);
         narrowed(dM, e, e, W, s->dM + line * e * e);

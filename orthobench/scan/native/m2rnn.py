@@ -19,7 +19,7 @@ from orthobench.cells.base import State
 from orthobench.parametrizations.derivatives import first_only
 from orthobench.scan.fused.elman import Gradients
 from orthobench.scan.native.convolution import convolve
-from orthobench.scan.native.library import Struct, long, pointer, whole_vectors
+from orthobench.scan.native.library import Struct, long, pointer
 from orthobench.scan.native.projection import own_projection
 
 POINTERS = ("f", "q", "k", "v", "O", "dO", "dv", "M", "dM", "S0", "S", "dS", "df", "dq", "dk")
@@ -81,7 +81,6 @@ def _run(loop: str, own: tuple[Tensor, ...], how: tuple[bool, float], **tensors:
     shapes = tuple(tuple(part.shape) for part in own[1:])
     if shapes != wanted:
         raise ValueError(f"q, k, v, W and states of the shapes {shapes} do not fit the gate's {tuple(f.shape)}.")
-    wide = whole_vectors(e, q.dtype)
-    scratch = wide * (2 + e + 3 * d) if loop == "forward" else wide * (4 + 3 * e + d + T * d + (T + 1) * d)
     scan = MatrixRNN(T, B, H, d, e, int(how[0]), how[1])
-    scan.run(f"m2rnn_{loop}", B * H, q, scratch, f=f, q=q, k=k, v=v, M=W, S0=S0, **tensors)
+    size = scan.scratch("m2rnn", loop, q.dtype)
+    scan.run(f"m2rnn_{loop}", B * H, q, size, f=f, q=q, k=k, v=v, M=W, S0=S0, **tensors)
