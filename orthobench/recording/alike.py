@@ -100,7 +100,7 @@ class Form:
         return True
 
     def _writer(self, place: int, kind: type) -> Any:
-        """What writes a value of a kind as JSON."""
+        """The function that writes a value of a kind as JSON."""
         return self._nested[place].write if kind in (list, dict) and place in self._nested else _AS_JSON[kind]
 
     def read(self, text: str) -> tuple[Any, ...] | None:
