@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
+from orthobench.study.statistics.horizon import in_words
 from orthobench.study.statistics.status import Interval, clipped
 
 NOTHING = ""
@@ -108,7 +109,5 @@ def ranked(span: Sequence[int] | None) -> Shown:
 
 
 def horizon(length: int | None, holes: Sequence[int]) -> Quantity:
-    """A horizon, and the tested lengths below it that are not held, such as `160, not 10 or 80`."""
-    lengths = [str(length) for length in holes]
-    listed = " or ".join(filter(None, (", ".join(lengths[:-1]), *lengths[-1:])))
-    return Quantity(length or None, written=f"{length or 'none'}{f', not {listed}' if listed else ''}")
+    """A horizon, and the tested lengths below it that are not held."""
+    return Quantity(length, written=in_words(length, holes))

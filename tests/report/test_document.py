@@ -90,7 +90,12 @@ def test_csv() -> None:
 
 @pytest.mark.parametrize(
     ("length", "holes", "text"),
-    [(160, (), "160"), (None, (), "none"), (160, (10,), "160, not 10"), (400, (50, 51, 100), "400, not 50, 51 or 100")],
+    [
+        (160, (), "160"),
+        (None, (), "none"),
+        (1600, (10,), "1,600 but not 10"),
+        (400, (50, 51, 100), "400 but not 50, 51 or 100"),
+    ],
 )
 def test_a_horizon_tells_its_holes(length: int | None, holes: tuple[int, ...], text: str) -> None:
     assert str(horizon(length, holes)) == text

@@ -78,7 +78,7 @@ def test_a_kind_tells_right_from_wrong(test: dict, word: str, detail: str, cued:
 def test_what_is_told_of_a_horizon_has_its_holes() -> None:
     table = fair_table(SHIPPED.table("fair/cued_copying_fixed"), RESULTS)
     test = {"horizon": ["ncgru", "gru_chrono"], "at_least": 160}
-    assert judged(table, test, case="") == (HELD, "ncgru 160 but not 10, 80 to gru_chrono 160")
+    assert judged(table, test, case="") == (HELD, "ncgru 160 but not 10 or 80 to gru_chrono 160")
 
 
 def test_a_level_of_another_number(cued: FairTable) -> None:

@@ -49,3 +49,10 @@ def horizon(curve: Mapping[int, Sequence[float | None]], trained: tuple[int, int
     if not learnt:
         raise ValueError(f"none of the lengths {sorted(curve)} lies in the range of training, {low}..{high}.")
     return max(length for length, holds in above.items() if holds) if all(learnt) else None
+
+
+def in_words(length: int | None, holes: Sequence[int]) -> str:
+    """A horizon, and the tested lengths below it that are not held, such as `160 but not 10 or 80`."""
+    *most, last = [f"{hole:,}" for hole in holes] or [""]
+    listed = f"{', '.join(most)} or {last}" if most else last
+    return ("none" if length is None else f"{length:,}") + (f" but not {listed}" if listed else "")

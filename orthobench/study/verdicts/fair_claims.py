@@ -27,6 +27,7 @@ from orthobench.common.schema import did_you_mean, refuse_unknown
 from orthobench.errors import ConfigError
 from orthobench.study.costs.step_costs import clearly_less
 from orthobench.study.records.records import Line
+from orthobench.study.statistics.horizon import in_words
 from orthobench.study.tables.claim import StatedClaim
 from orthobench.study.tables.table import Table
 from orthobench.study.verdicts.claims import all_but_one
@@ -164,9 +165,7 @@ def _counted(count: Callable[[FairTable, FairEntry], int | None], verb: str) -> 
             "below": lambda n: n < stated.test[limit],
         }[limit]
         ordered = sorted(counts.items(), key=lambda pair: pair[1] or 0)
-        words = {name: "none" if n is None else f"{n:,}" for name, n in ordered}
-        holes = {name: found.holes(known[name]) for name in counts if verb == "horizon"}
-        words |= {name: f"{words[name]} but not {', '.join(map(str, gone))}" for name, gone in holes.items() if gone}
+        words = {name: in_words(n, found.holes(known[name]) if verb == "horizon" else ()) for name, n in ordered}
         unit = "" if verb == "horizon" else f" of {next(iter(known.values())).planned} seeds"
         wrong = [f"{name} {words[name]}" for name, n in ordered if not kept(n or 0)]
         return (FAILED, ", ".join(wrong) + unit) if wrong else (HELD, _span(words) + unit)
