@@ -50,7 +50,12 @@ def exit_codes() -> str:
     """Exit codes with their classes."""
     found: list[tuple[str, str, str]] = [
         ("0", "", "Done."),
-        ("1", "", "An error in orthobench itself; of `tables --check`, a table is stale."),
+        (
+            "1",
+            "",
+            "An error in orthobench itself. `check`: a check failed. `tables --check`: a table is stale. A sweep: runs "
+            "were not started.",
+        ),
     ]
     for cls in vars(errors).values():
         if inspect.isclass(cls) and issubclass(cls, errors.OrthobenchError) and cls is not errors.OrthobenchError:

@@ -40,8 +40,8 @@ class _Parts(torch.autograd.Function):
     def forward(ctx: Any, h: Tensor, imaginary: bool) -> Tensor:
         ctx.kind = h.dtype, imaginary
         if h.dim() == 3 and h.stride(0) < h.stride(1):
-            return _parts(h.transpose(0, 1), imaginary).contiguous().transpose(0, 1)
-        return _parts(h, imaginary).contiguous()
+            return _parts(h.transpose(0, 1), imaginary).clone(memory_format=torch.contiguous_format).transpose(0, 1)
+        return _parts(h, imaginary).clone(memory_format=torch.contiguous_format)
 
     @staticmethod
     def backward(ctx: Any, dy: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]

@@ -173,10 +173,11 @@ class Recurrent(Network):
         decoder = self.embedding if self.output_weight is None else self.output_weight
         assert decoder is not None
         h = self._drop(at_steps(h, steps), "output")
-        narrow = len(decoder) < h.shape[-1] and not self.dropouts["logits"]  # which are drawn batch by batch
-        if h.dim() == 3 and (self.checkpoint is not None or narrow):
-            # steps first, as the engines keep them, so that no copy in another order is made
+        narrow = len(decoder) < h.shape[-1]
+        if h.dim() == 3 and (self.checkpoint is not None or (narrow and (h.is_cuda or _steps_first(h)))):
+            # steps first, as most engines keep them, so that no copy in another order is made
             y = (linear if h.is_cuda else F.linear)(h.transpose(0, 1), decoder, self.output_bias).transpose(0, 1)
+            y = y if h.is_cuda or self.checkpoint is not None else y.contiguous()
         else:
             y = F.linear(h, decoder, self.output_bias)
         return self._drop(y, "logits"), final
@@ -195,6 +196,11 @@ class Recurrent(Network):
 
     def _drop(self, h: Tensor, place: str) -> Tensor:
         return self.dropped(h, self.dropouts[place])
+
+
+def _steps_first(h: Tensor) -> bool:
+    """Return True if the memory of h (B, T, N) has one step after the other; an exported program has no such choice."""
+    return not torch.compiler.is_exporting() and h.stride(0) < h.stride(1)
 
 
 def last_of(h: Tensor) -> Tensor:

@@ -143,14 +143,19 @@ class Form:
 
 
 class _Nested:
-    """The last list or object at one place of a file: it is parsed and written again once the text is another."""
+    """The last list or object at one place of a file: it is parsed and written again once the text is another.
+
+    Rows of records that have the same share it.
+    """
 
     def __init__(self) -> None:
-        self._text, self._value, self._written = "\0", None, ""
+        self._text, self._value, self._written = "", None, ""
 
     def read(self, text: str, place: int) -> tuple[Any, int]:
         """A value and the place behind it, as the scanner of JSON gives them."""
-        if text.startswith(self._text, place):  # it ends with its bracket, so that no longer value begins so
+        if self._text and text.startswith(
+            self._text, place
+        ):  # it ends with its bracket, so that no longer value begins so
             return self._value, place + len(self._text)
         value, end = _scan(text, place)
         if isinstance(value, (list, dict)):

@@ -1,5 +1,6 @@
 """Attention against a double loop in NumPy, by torch's own function, its window, positions, recall by hand and size."""
 
+import os
 from typing import Any
 
 import numpy as np
@@ -107,3 +108,37 @@ def test_size_and_what_does_not_fit() -> None:
     assert cell.multiply_adds() == 11_968 + 2 * 64 * 100
     with pytest.raises(ConfigError, match="pairs"):
         untouched_cell(Attention, hidden_size=6, heads=2)
+
+
+def test_empty_slots_are_memory_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gradients flow through the slots that are filled, and a system that gives no memory is told as such."""
+    cell, x = drawn(window=9), draw(2, 4, I)
+    found = ENGINES["fused"].run(cell, x, cell.initial_state(2))[1]
+    wanted = ENGINES["reference"].run(cell, x, cell.initial_state(2))[1]
+    weights = [torch.randn_like(s) for s in found]
+    gradients = [
+        torch.autograd.grad(sum((s * w).sum() for s, w in zip(state[:2], weights, strict=False)), cell.U)[0]
+        for state in (found, wanted)
+    ]
+    torch.testing.assert_close(*gradients, rtol=0, atol=1e-12)
+    for a, b in zip(found, wanted, strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=1e-12)
+
+    def refused(*_: Any, **__: Any) -> Any:
+        raise OSError(12, "Cannot allocate memory")
+
+    monkeypatch.setattr("orthobench.scan.fused.attention.mmap", refused)
+    with pytest.raises(MemoryError, match="Cannot allocate memory"):
+        ENGINES["fused"].run(cell, x, cell.initial_state(2))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_a_forked_process_has_a_copy_of_the_slots() -> None:
+    state = ENGINES["fused"].run(drawn(window=9), draw(2, 4, I), drawn(window=9).initial_state(2))[1]
+    before = [s.detach().clone() for s in state]
+    child = os.fork()
+    if not child:
+        state[0].detach().zero_()
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert all(torch.equal(a, b) for a, b in zip(state, before, strict=True))

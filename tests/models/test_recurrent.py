@@ -203,3 +203,12 @@ def test_engines_are_told_per_layer() -> None:
     model = network(GRU, layers=2)
     assert model.engines() == [choose(cell) for cell in model.cells]
     assert "reference" not in dict(model.engines())
+
+
+def test_outputs_are_one_batch_after_the_other() -> None:
+    """A task of one's own may take a view of them, though the states are one step after the other."""
+    model, x = network(GRU), tokens(3, 5)
+    h, _ = recurrence(model.cells[0], x)
+    assert len(model.output_weight) < h.shape[-1]
+    assert h.stride(0) < h.stride(1)
+    assert model(x)[0].is_contiguous()

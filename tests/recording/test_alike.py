@@ -67,6 +67,14 @@ def test_lists_that_come_again_are_those_of_their_own_record() -> None:
     assert found.read(text_of(record(3, engine=None))) is None
 
 
+def test_a_zero_byte_is_no_value() -> None:
+    """Also at a place where a list may stand, and none has been seen."""
+    found = known(record(1, curve=None), record(2, curve=None))
+    text = text_of(record(3, curve=None))
+    assert found.read(text) is not None
+    assert found.read(text.replace('"curve": null', '"curve": \0')) is None
+
+
 def test_two_numbers_without_bound_are_refused_together(tmp_path: Path) -> None:
     """Their sum tells of one; that of two of opposite signs is no number, which tells of both."""
     contents = [record(seed, baseline={"loss": seed / 7, "accuracy": seed / 9}) for seed in (1, 2, 3)]

@@ -1,5 +1,6 @@
 """Attention of all steps at once, by torch's own function."""
 
+import mmap as memory
 from math import prod
 from mmap import mmap
 from typing import Any
@@ -16,6 +17,7 @@ from orthobench.scan.fused.elman import Gradients
 from orthobench.scan.reference import projected
 
 aten = torch.ops.aten
+PRIVATE = {"flags": memory.MAP_PRIVATE | memory.MAP_ANONYMOUS} if hasattr(memory, "MAP_PRIVATE") else {}
 PART = 256  # queries; measured on a CPU at T=2048 and 5120
 
 
@@ -100,12 +102,24 @@ def _last(slots: Tensor, count: int) -> Tensor:
         return kept
     if kept.is_cuda or not kept.numel():
         return F.pad(kept, (*(0, 0) * (slots.dim() - 2), missing, 0))
-    room = _untouched(kept, (len(kept), count, *kept.shape[2:]))
-    room[:, missing:] = kept
-    return room
+    return _BehindEmpty.apply(kept, missing)
 
 
-def _untouched(like: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Zeros in fresh pages of the system's memory, which takes no time for those that nobody reads or writes."""
-    pages = mmap(-1, prod(shape) * like.element_size())
-    return torch.frombuffer(pages, dtype=like.dtype).view(shape)
+class _BehindEmpty(torch.autograd.Function):
+    """(slots, missing) -> as many empty slots before them, in fresh pages of memory: they take no time until used."""
+
+    @staticmethod
+    def forward(ctx: Any, kept: Tensor, missing: int) -> Tensor:
+        ctx.missing = missing
+        shape = len(kept), missing + kept.shape[1], *kept.shape[2:]
+        try:
+            pages = mmap(-1, prod(shape) * kept.element_size(), **PRIVATE)
+        except OSError as error:
+            raise MemoryError(str(error)) from error
+        room = torch.frombuffer(pages, dtype=kept.dtype).view(shape)
+        room[:, missing:] = kept
+        return room
+
+    @staticmethod
+    def backward(ctx: Any, d: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
+        return d[:, ctx.missing :], None

@@ -46,7 +46,7 @@ class ComposedTable:
             return known if seed == known.run["seed"] else known.with_seed(seed)
         found = self.unfitted(row, seed)
         if found.run["params"] is not None:
-            with self._told(row):
+            with self._told(row, alone=not self.extra):
                 found = found.with_hidden_size(fitted_size(found))
         if not self._composers[0].depends([*self._words(row, seed), *self.extra]):
             self._rows[row, searches] = found
@@ -73,11 +73,13 @@ class ComposedTable:
         return list(job.overrides)
 
     @contextmanager
-    def _told(self, row: str) -> Iterator[None]:
-        """Name the table and the cell in an error that is theirs."""
+    def _told(self, row: str, alone: bool = True) -> Iterator[None]:
+        """Name the table and the cell in an error, if their words alone are at work."""
         try:
             yield
         except ConfigError as error:
+            if not alone:
+                raise
             variants = self.table.variants
             cell = variants[row].base if row in variants else self.table.base(row)
             raise type(error)(f"experiment {self.table.name}: cells.{cell}: {error}") from error
@@ -89,7 +91,7 @@ class ComposedTable:
             ConfigError: it cannot be built.
         """
         settings = self.settings(row)
-        with self._told(row):
+        with self._told(row, alone=not self.extra):
             return _counted(settings)[0]
 
     def budget(self, row: str) -> dict[str, int]:
@@ -101,7 +103,7 @@ class ComposedTable:
             ConfigError: it cannot be built.
         """
         settings = self.settings(row)
-        with self._told(row):
+        with self._told(row, alone=not self.extra):
             counts, budget = _counted(settings)
         return {"parameters": counts["total"], **budget}
 
@@ -145,7 +147,7 @@ class ComposedTable:
         from orthobench.models.build import build_task
 
         settings = self.settings(row)
-        with self._told(row):
+        with self._told(row, alone=not self.extra):
             return build_task(settings)
 
 
