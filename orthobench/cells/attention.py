@@ -92,9 +92,13 @@ class Attention(Headed):
         x = self.split(x).transpose(1, 2)
         if places is None or self.positions == "none":
             return x
-        pace = BASE ** (torch.arange(0, self.width, 2, device=x.device, dtype=torch.float64) / -self.width)
-        angles = places[:, None] * pace
+        angles = self.angles(places)
         return times(x.unflatten(-1, (-1, 2)), angles.cos().to(x.dtype), angles.sin().to(x.dtype)).flatten(-2)
+
+    def angles(self, places: Tensor) -> Tensor:
+        """By how much each pair of a head is turned at places (T,): (T, d / 2), in float64."""
+        pace = BASE ** (torch.arange(0, self.width, 2, device=places.device, dtype=torch.float64) / -self.width)
+        return places[:, None] * pace
 
     def multiply_adds(self, tokens: bool = False) -> int:
         """See `Cell`: a query meets all keys of the window, and their values are added up."""

@@ -153,9 +153,7 @@ class _Nested:
 
     def read(self, text: str, place: int) -> tuple[Any, int]:
         """A value and the place behind it, as the scanner of JSON gives them."""
-        if self._text and text.startswith(
-            self._text, place
-        ):  # it ends with its bracket, so that no longer value begins so
+        if self._text and text.startswith(self._text, place):  # no longer value begins so, as it ends with a bracket
             return self._value, place + len(self._text)
         value, end = _scan(text, place)
         if isinstance(value, (list, dict)):

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from orthobench.cells.attention import BASE
 from orthobench.cells.base import State
 from orthobench.parametrizations import base
 from orthobench.parametrizations.derivatives import first_only
@@ -87,10 +86,9 @@ def _turned(cell: Any, x: Tensor, places: Tensor) -> Tensor:
     """The same as `Attention.turned`, as one product of complex numbers where there are such of the type."""
     if cell.positions == "none" or x.dtype not in (torch.float32, torch.float64):
         return cell.turned(x, places)
-    pace = BASE ** (torch.arange(0, cell.width, 2, device=x.device, dtype=torch.float64) / -cell.width)
-    angles = (places[:, None] * pace).to(x.dtype)
+    angles = cell.angles(places)
     pairs = torch.view_as_complex(x.unflatten(-1, (cell.heads, cell.width // 2, 2)))
-    turned = pairs * torch.polar(torch.ones_like(angles), angles)[:, None]
+    turned = pairs * torch.polar(torch.ones_like(angles), angles).to(pairs.dtype)[:, None]
     return torch.view_as_real(turned).flatten(-2).transpose(1, 2)
 
 

@@ -46,9 +46,9 @@ class ComposedTable:
             return known if seed == known.run["seed"] else known.with_seed(seed)
         found = self.unfitted(row, seed)
         if found.run["params"] is not None:
-            with self._told(row, alone=not self.extra):
+            with self._told(row):
                 found = found.with_hidden_size(fitted_size(found))
-        if not self._composers[0].depends([*self._words(row, seed), *self.extra]):
+        if not self._composers[0].depends(self._words(row, seed)):
             self._rows[row, searches] = found
         return found
 
@@ -60,25 +60,21 @@ class ComposedTable:
         """
         if not self._composers:
             self._composers.append(self.table.files.composer())
-        words, extra = self._words(row, seed), list(self.extra)
-        try:
-            return self._composers[0].settings([*words, *extra])
-        except ConfigError:
-            with self._told(row):
-                self._composers[0].settings(words)
-            raise  # the fault is in the further words
+        with self._told(row, seed):
+            return self._composers[0].settings(self._words(row, seed))
 
     def _words(self, row: str, seed: int | None) -> list[str]:
         job = self.table.runs(self.preset, [self.table.seeds[0] if seed is None else seed], [row])[0]
-        return list(job.overrides)
+        return [*job.overrides, *self.extra]
 
     @contextmanager
-    def _told(self, row: str, alone: bool = True) -> Iterator[None]:
-        """Name the table and the cell in an error, if their words alone are at work."""
+    def _told(self, row: str, seed: int | None = None) -> Iterator[None]:
+        """Name the table and the cell in an error of their own words; the further words may be wrong as well."""
         try:
             yield
         except ConfigError as error:
-            if not alone:
+            if self.extra:
+                ComposedTable(self.table, self.preset).unfitted(row, seed)
                 raise
             variants = self.table.variants
             cell = variants[row].base if row in variants else self.table.base(row)
@@ -91,7 +87,7 @@ class ComposedTable:
             ConfigError: it cannot be built.
         """
         settings = self.settings(row)
-        with self._told(row, alone=not self.extra):
+        with self._told(row):
             return _counted(settings)[0]
 
     def budget(self, row: str) -> dict[str, int]:
@@ -103,7 +99,7 @@ class ComposedTable:
             ConfigError: it cannot be built.
         """
         settings = self.settings(row)
-        with self._told(row, alone=not self.extra):
+        with self._told(row):
             counts, budget = _counted(settings)
         return {"parameters": counts["total"], **budget}
 
@@ -147,7 +143,7 @@ class ComposedTable:
         from orthobench.models.build import build_task
 
         settings = self.settings(row)
-        with self._told(row, alone=not self.extra):
+        with self._told(row):
             return build_task(settings)
 
 
