@@ -50,7 +50,8 @@ def test_a_table_has_an_anchor_a_title_and_a_heading(
 
 
 @pytest.mark.parametrize(
-    ("name", "expected"), [("scornn/figure2", "Figure 2"), ("fair/adding", "Adding"), ("fair/har2", "HAR-2, 4,000 steps")]
+    ("name", "expected"),
+    [("scornn/figure2", "Figure 2"), ("fair/adding", "Adding"), ("fair/har2", "HAR-2, 4,000 steps")],
 )
 def test_a_table_has_a_title(name: str, expected: str) -> None:
     assert SHIPPED.table(name).title == expected

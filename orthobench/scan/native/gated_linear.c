@@ -10,9 +10,11 @@
 
 typedef struct {
     int64_t T, B, N, kind, width, I, unit; /* width of a projection; sequences of a unit */
-    int64_t P_time, P_row, X_time, X_row, dP_time, dP_row, dH_time, dH_row;
-    REAL *P, *dP;          /* (T, B, width), or null: they are U x + bias */
-    REAL *X, *bias, *W[2]; /* (T, B, I); (width), or null; U^T and, where dX is needed, U, packed */
+    int64_t P_time, P_row, X_time, X_row, dP_time, dP_row, dH_time, dH_row, tokens_time, tokens_row;
+    REAL *P, *dP;           /* (T, B, width), or null: they are U x + bias */
+    int64_t *tokens;        /* (T, B), or null: x of tokens are one-hot vectors */
+    REAL *X, *bias, *table; /* (T, B, I); (width), or null; U^T (I, width) of tokens */
+    REAL *W[2];             /* of x, U^T and, where dX is needed, U, packed */
     REAL *h0, *H, *dH;     /* (B, N), (B, T, N); dH is the gradient of every state from outside, or null */
     REAL *G;               /* dL/dh_T at the start, dL/dh_0 at the end */
     REAL *dX, *dU, *dbias; /* (B, T, I), or null; (units, I, width) and (units, width), zero at first */
@@ -151,11 +153,16 @@ INLINE void complex_step_back(int damped, const REAL *restrict z, const REAL *re
 
 typedef struct { const REAL *rows; int64_t apart; } Rows;
 
+static Tokens tokens_of(const GatedLinear *s, int64_t row, int64_t t) {
+    return (Tokens){s->tokens + t * s->tokens_time + row * s->tokens_row, s->tokens_time, s->width};
+}
+
 /* The projections of the steps t ... t + count - 1; `block` has room for them. */
 static Rows projections(const GatedLinear *s, int64_t row, int64_t t, int64_t count, REAL *block) {
     if (s->P) return (Rows){s->P + t * s->P_time + row * s->P_row, s->P_time};
-    product((Product){s->I, s->X + t * s->X_time + row * s->X_row, s->X_time, s->bias, 0, block, s->width, 0}, count,
-            s->width, s->W[0]);
+    if (s->tokens) look_up(tokens_of(s, row, t), s->table, count, block, s->width);
+    else product((Product){s->I, s->X + t * s->X_time + row * s->X_row, s->X_time, s->bias, 0, block, s->width, 0}, count,
+                 s->width, s->W[0]);
     return (Rows){block, s->width};
 }
 
@@ -185,7 +192,9 @@ void gated_linear_forward(const GatedLinear *s, int64_t first, int64_t last, REA
 /* From the gradients dz of the projections of some steps to those of x, U and the bias. */
 static void projections_back(const GatedLinear *s, int64_t row, int64_t t, int64_t count, const REAL *dz, REAL *scratch) {
     int64_t unit = row / s->unit, J = s->width;
-    add_outer(s->X + t * s->X_time + row * s->X_row, s->X_time, dz, J, count, J, s->dU + unit * s->I * J, scratch, 0, s->I);
+    REAL *dU = s->dU + unit * s->I * J;
+    if (s->tokens) look_up_back(tokens_of(s, row, t), dU, count, dz, J);
+    else add_outer(s->X + t * s->X_time + row * s->X_row, s->X_time, dz, J, count, J, dU, scratch, 0, s->I);
     for (int64_t i = 0; s->bias && i < count; i++) add_to(s->dbias + unit * J, dz + i * J, J);
     if (s->dX)
         product((Product){J, dz, J, 0, 0, s->dX + (row * s->T + t) * s->I, s->I, 0}, count, s->I, s->W[1]);

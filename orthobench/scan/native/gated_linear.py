@@ -23,7 +23,7 @@ from orthobench.cells.rotation import Rotation
 from orthobench.parametrizations.derivatives import first_only
 from orthobench.scan.fused.elman import Gradients, first_gradient
 from orthobench.scan.native.library import SMALLEST_SHARE, Struct, long, pack, pointer, readable, room, with_rows
-from orthobench.scan.reference import projected
+from orthobench.scan.native.projection import source
 
 KINDS = ("mingru", "mingru identity", "minlstm", "minlstm identity", "rotation", "unitary")
 
@@ -31,12 +31,12 @@ KINDS = ("mingru", "mingru identity", "minlstm", "minlstm identity", "rotation",
 class GatedLinear(Struct):
     """The struct of the same name in gated_linear.c."""
 
-    real = frozenset(("P", "dP", "X", "bias", "dX", "dU", "dbias"))
-    apart = frozenset(("P", "dP", "X", "dH"))
+    real = frozenset(("P", "dP", "X", "bias", "table", "dX", "dU", "dbias"))
+    apart = frozenset(("P", "dP", "X", "dH", "tokens"))
     _fields_ = (
         *((name, long) for name in ("T", "B", "N", "kind", "width", "I", "unit")),
-        *((f"{name}_{along}", long) for name in ("P", "X", "dP", "dH") for along in ("time", "row")),
-        *((name, pointer) for name in ("P", "dP", "X", "bias")),
+        *((f"{name}_{along}", long) for name in ("P", "X", "dP", "dH", "tokens") for along in ("time", "row")),
+        *((name, pointer) for name in ("P", "dP", "tokens", "X", "bias", "table")),
         ("W", c_void_p * 2),
         *((name, pointer) for name in ("h0", "H", "dH", "G", "dX", "dU", "dbias")),
     )
@@ -48,16 +48,13 @@ def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
     Raises:
         ValueError: a projection or a bias that does not fit.
     """
-    usual = x.dtype == cell.U.dtype and not torch.is_autocast_enabled("cpu") and type(cell).project is Cell.project
-    source: Any = (x, cell.U, cell.joint_bias()) if usual else (projected(cell, x, ()).transpose(0, 1), None, None)
-    width, N = len(cell.U) if usual else source[0].shape[-1], cell.hidden_size
-    if width != N * len(cell.gates) or (usual and cell.U.shape[1] != x.shape[-1]):
+    given, U, bias = source(cell, x, Cell, _units(len(x)))
+    width, N = given.shape[-1] if U is None else len(U), cell.hidden_size
+    if width != N * len(cell.gates):
         raise ValueError(f"projection of width {width} does not fit {N} units with {len(cell.gates)} gates.")
-    if usual and source[2] is not None and source[2].shape != (width,):
-        raise ValueError(f"a bias {tuple(source[2].shape)} does not fit a projection of width {width}.")
     dtype = cell.U.dtype.to_complex() if cell.complex_state else cell.U.dtype
     h0 = state[0].to(dtype).expand(len(x), N).contiguous()
-    h_BTN = GatedScan.apply(*source, h0, _kind(cell))
+    h_BTN = GatedScan.apply(given, U, bias, h0, _kind(cell))
     return h_BTN, ((h_BTN[:, -1] if x.shape[1] else h0).clone(),)
 
 
@@ -68,14 +65,11 @@ def _kind(cell: Any) -> int:
 
 
 class GatedScan(torch.autograd.Function):
-    """(x (B, T, I), U, bias, h_0, kind) -> h (B, T, N); it saves x and h.
-
-    Where U is null x is the projection itself.
-    """
+    """(x, U, bias, h_0, kind) -> h (B, T, N), with x, U and bias as `source` gives them; it saves x and h."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, U: Tensor | None, bias: Tensor | None, h0: Tensor, kind: int) -> Tensor:
-        x, h0 = with_rows(x), h0.resolve_conj().resolve_neg()
+        x, h0 = x if x.dim() == 2 else with_rows(x), h0.resolve_conj().resolve_neg()
         bias = None if bias is None else bias.resolve_neg().contiguous()
         H, ctx.kind = room(h0[:, None].expand(-1, x.shape[1], -1)), kind
         _run("forward", kind, x, U, H, h0=h0, bias=bias)
@@ -88,10 +82,13 @@ class GatedScan(torch.autograd.Function):
         x, U, bias, h0, H = ctx.saved_tensors
         outside, needed = readable(dH.transpose(0, 1)), ctx.needs_input_grad[0]
         G: Any = first_gradient(H.transpose(0, 1), outside, None) if x.shape[1] else torch.zeros_like(h0)
-        units = _units(len(x))
-        dx: Any = room(x) if U is None else torch.empty(x.shape, dtype=x.dtype) if needed else None
-        dU = None if U is None else x.new_zeros(units, U.shape[1], len(U))
-        dbias = None if bias is None else x.new_zeros(units, len(bias))
+        units, dx = _units(len(x)), None
+        if U is None:
+            dx = room(x.transpose(0, 1)).transpose(0, 1)  # steps first, as what makes projections
+        elif needed:
+            dx = torch.empty(x.shape, dtype=x.dtype)
+        dU = None if U is None else U.new_zeros(units, U.shape[1], len(U))
+        dbias = None if bias is None else bias.new_zeros(units, len(bias))
         _run("backward", ctx.kind, x, U, H, dx, h0=h0, bias=bias, dH=outside, G=G, dU=dU, dbias=dbias)
         return dx, None if dU is None else dU.sum(0).T, None if dbias is None else dbias.sum(0), G, None
 
@@ -105,12 +102,14 @@ def _run(
     way: str, kind: int, x: Tensor, U: Tensor | None, H: Tensor, dx: Tensor | None = None, **tensors: Tensor | None
 ) -> None:
     (B, T, N), width = H.shape, x.shape[-1] if U is None else len(U)
-    scan = GatedLinear(T, B, N, kind, width, x.shape[-1], SMALLEST_SHARE)
+    scan = GatedLinear(T, B, N, kind, width, 0 if U is None else U.shape[1], SMALLEST_SHARE)
     if U is None:
         tensors |= {"P": x.transpose(0, 1), "dP": None if dx is None else dx.transpose(0, 1)}
+    elif x.dim() == 2:
+        tensors |= {"tokens": x.T, "table": U.T.contiguous()}
     else:
         weights = (pack(U.T), None if dx is None else pack(U))
         for i, packed in enumerate(weights):
             scan.W[i] = None if packed is None else packed.data_ptr()
         tensors |= {"X": x.transpose(0, 1), "dX": dx}
-    scan.run(f"gated_linear_{way}", _units(B), H, scan.scratch("gated_linear", way, x.dtype), H=H, **tensors)
+    scan.run(f"gated_linear_{way}", _units(B), H, scan.scratch("gated_linear", way, H.dtype.to_real()), H=H, **tensors)

@@ -15,7 +15,7 @@ from orthobench.cells.base import State
 from orthobench.parametrizations.derivatives import first_only
 from orthobench.scan.fused.elman import Gradients
 from orthobench.scan.native.library import Struct, long, pack, pointer, room, with_rows
-from orthobench.scan.reference import projected
+from orthobench.scan.native.projection import source
 
 UNITS = 64  # at most
 STEPS = 256  # of a unit, at least
@@ -25,11 +25,12 @@ BLOCK = 64  # writes, as in blocks.h
 class HeadSequences(Struct):
     """The struct of the same name in sequences.h, with which those of the cells begin."""
 
-    apart = frozenset(("X", "dX"))
+    apart = frozenset(("X", "dX", "tokens"))
     _fields_ = (
         *((name, long) for name in ("T", "B", "H", "d", "e", "I", "width", "N", "K", "channels", "unit")),
-        *((name, long) for name in ("X_row", "X_time", "dX_row", "dX_time")),
-        *((name, pointer) for name in ("X", "bias", "UT", "U", "OT", "O", "kernel", "P0", "P", "Y", "dY", "dX", "dP")),
+        *((name, long) for name in ("X_row", "X_time", "dX_row", "dX_time", "tokens_row", "tokens_time")),
+        *((name, pointer) for name in ("X", "bias", "UT", "U", "tokens", "table", "OT", "O", "kernel", "P0", "P")),
+        *((name, pointer) for name in ("Y", "dY", "dX", "dP")),
         *((name, pointer) for name in ("dU", "dbias", "dO", "dkernel")),
     )
 
@@ -61,18 +62,20 @@ class MatrixMemory:
         """The width of what the heads read."""
         return self.settings["H"] * self.settings["e"]
 
-    def run(self, way: str, x: Tensor, width: int, out: Tensor, **tensors: Tensor | None) -> None:
-        """Call the loops for all sequences of inputs x (B, T, I), with projections of some width."""
-        B, T, I = x.shape
-        unit = self.unit(x, out)
-        numbers = {"width": width, "N": out.shape[-1], "unit": unit, **self.settings}
-        given = self.struct(T=T, B=B, I=I, **numbers)
-        size = given.scratch(self.loops, way, x.dtype)
-        given.run(f"{self.loops}_{way}", -(-B // unit), x, size, X=x.transpose(0, 1), **tensors)
+    def run(self, way: str, x: Tensor, U: Tensor | None, out: Tensor, **tensors: Tensor | None) -> None:
+        """Call the loops for all sequences, with x and U as `source` gives them and `out` (B, T, N) or its gradient."""
+        (B, T, N), (width, I) = out.shape, x.shape[-1:] * 2 if U is None else U.shape
+        unit = self.unit(B, T, I, N)
+        given = self.struct(T=T, B=B, I=I, width=width, N=N, unit=unit, **self.settings)
+        if x.dim() == 2:
+            tensors |= {"tokens": x.T, "table": _transposed(U).contiguous()}
+        else:
+            tensors |= {"X": x.transpose(0, 1), **_packed(UT=_transposed(U), U=U if "dX" in tensors else None)}
+        size = given.scratch(self.loops, way, out.dtype)
+        given.run(f"{self.loops}_{way}", -(-B // unit), out, size, **tensors)
 
-    def unit(self, x: Tensor, out: Tensor) -> int:
+    def unit(self, B: int, T: int, I: int, N: int) -> int:
         """Number of sequences in a unit: its sums are small beside what they are made from."""
-        (B, T, I), N = x.shape, out.shape[-1]
         return max(-(-B // UNITS), -(-max(STEPS, I, N) // max(T, 1)))
 
 
@@ -99,20 +102,20 @@ def run(
     Raises:
         ValueError: a projection, a parameter or a state that does not fit, before C would misread it.
     """
-    U, B = cell.U, x.shape[0]
-    usual = x.dtype == U.dtype and not torch.is_autocast_enabled("cpu") and type(cell).project is own.project
-    source: Any = (x, U, cell.joint_bias()) if usual else (projected(cell, x, ()).transpose(0, 1), None, None)
-    width, shapes = len(U) if usual else source[0].shape[-1], cell.state_shapes()
+    (B, T), N, shapes = x.shape[:2], cell.hidden_size, cell.state_shapes()
+    units = -(-B // memory.unit(B, T, cell.U.shape[1], N))
+    given, U, bias = source(cell, x, own, units)
+    width = given.shape[-1] if U is None else len(U)
     if width != sum(cell.sizes):
         raise ValueError(f"projection of width {width} does not fit: {sum(cell.sizes)} is needed.")
-    needed = {"U": (width, x.shape[-1]), "bias": (width,), "O": (cell.hidden_size, memory.width), **memory.parameters}
-    for one, (name, shape) in zip((*source[1:], O, *parameters), needed.items(), strict=True):
+    needed = {"O": (N, memory.width), **memory.parameters}
+    for one, (name, shape) in zip((O, *parameters), needed.items(), strict=True):
         if one is not None and one.shape != shape:
             raise ValueError(f"{name} {tuple(one.shape)} does not fit: {shape} is needed.")
     if any(s.shape[1:] != shape for s, shape in zip(state, shapes, strict=True)):
         raise ValueError(f"states {[tuple(s.shape) for s in state]} do not fit: {list(shapes)} are needed for each.")
     states = [s.expand(B, *s.shape[1:]) for s in state]
-    out, *last = MemoryScan.apply(memory, *source, O, *states, *parameters)
+    out, *last = MemoryScan.apply(memory, given, U, bias, O, *states, *parameters)
     return out, tuple(last)
 
 
@@ -125,22 +128,21 @@ def values_per_step(cell: Any, writes: int = 1) -> int:
 class MemoryScan(torch.autograd.Function):
     """(memory, x, U, bias, O, states, parameters) -> (out, states); it saves no projection.
 
-    x is (B, T, I), U (M, I), bias (M), O (N, V) and out (B, T, N). Where U is null x is the projection itself, and
-    where O is null out is what the heads read.
+    x, U and bias are as `source` gives them, O is (N, V) and out (B, T, N). Where O is null out is what the heads read.
     """
 
     @staticmethod
     def forward(ctx: Any, memory: MatrixMemory, x: Tensor, *given: Any) -> Any:
         U, bias, O, *rest = (None if one is None else one.contiguous() for one in given)
-        x = with_rows(x)
+        x = x if x.dim() == 2 else with_rows(x)
         states, parameters = _named(memory, rest)
         last = {name: torch.empty_like(one) for name, one in states.items()}
-        B, T, _ = x.shape
-        out = room(x, memory.width if O is None else len(O))
-        kept: Any = x.new_empty(B, _blocks(T, memory.writes), memory.kept) if any(ctx.needs_input_grad) else None
+        like, (B, T) = states[memory.states[0]], x.shape[:2]
+        out = room(like.new_empty(()).expand(B, T, memory.width if O is None else len(O)))
+        kept: Any = like.new_empty(B, _blocks(T, memory.writes), memory.kept) if any(ctx.needs_input_grad) else None
         inputs = {f"{name}0": one for name, one in states.items()} | parameters
-        inputs |= _packed(UT=_transposed(U), OT=_transposed(O))
-        memory.run("forward", x, _width(x, U), out, Y=out, bias=bias, kept=kept, **inputs, **last)
+        inputs |= _packed(OT=_transposed(O))
+        memory.run("forward", x, U, out, Y=out, bias=bias, kept=kept, **inputs, **last)
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(x, U, bias, O, kept, *rest)
         ctx.memory = memory
@@ -151,28 +153,25 @@ class MemoryScan(torch.autograd.Function):
     def backward(ctx: Any, dout: Any, *dlast: Any) -> Gradients:  # type: ignore[override]
         memory, (x, U, bias, O, kept, *rest) = ctx.memory, ctx.saved_tensors
         states, parameters = _named(memory, rest)
-        dout = x.new_zeros(*x.shape[:2], memory.width if O is None else len(O)) if dout is None else dout.contiguous()
+        like, (B, T) = states[memory.states[0]], x.shape[:2]
+        dout = like.new_zeros(B, T, memory.width if O is None else len(O)) if dout is None else dout.contiguous()
         dstates = {
             f"d{name}": torch.zeros_like(one) if d is None else d.clone(memory_format=torch.contiguous_format)
             for d, (name, one) in zip(dlast, states.items(), strict=True)
         }
-        units = -(-len(x) // memory.unit(x, dout))
+        units = -(-B // memory.unit(B, T, x.shape[-1] if U is None else U.shape[1], dout.shape[-1]))
         summed = {"U": _transposed(U), "bias": bias, "O": O, **parameters}
-        sums = {f"d{name}": None if one is None else x.new_zeros(units, *one.shape) for name, one in summed.items()}
+        sums = {f"d{name}": None if one is None else like.new_zeros(units, *one.shape) for name, one in summed.items()}
         dx = torch.empty_like(x) if U is None or ctx.needs_input_grad[1] else None
-        own = {"dX": None if dx is None else dx.transpose(0, 1), **dstates, **sums}
+        own = dstates | sums | ({} if dx is None else {"dX": dx.transpose(0, 1)})
         inputs = {f"{name}0": one for name, one in states.items()} | parameters
-        inputs |= _packed(UT=_transposed(U), U=None if dx is None else U, O=O)
-        memory.run("backward", x, _width(x, U), dout, dY=dout, bias=bias, kept=kept, **inputs, **own)
+        inputs |= _packed(O=O)
+        memory.run("backward", x, U, dout, dY=dout, bias=bias, kept=kept, **inputs, **own)
         dU, dbias, dO, *dparameters = (None if one is None else one.sum(0) for one in sums.values())
         return None, dx, _transposed(dU), dbias, dO, *dstates.values(), *dparameters
 
 
-def _width(x: Tensor, U: Tensor | None) -> int:
-    return x.shape[-1] if U is None else len(U)
-
-
-def _transposed(matrix: Tensor | None) -> Tensor | None:
+def _transposed(matrix: Any) -> Any:
     return None if matrix is None else matrix.T
 
 

@@ -1,15 +1,19 @@
-"""The projection of the input, U x_t + bias for all steps, in memory that the loops may overwrite."""
+"""The projection of the input, U x_t + bias: in memory that the loops may overwrite, or made by the loops."""
 
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from orthobench.cells.base import Cell, projection
 from orthobench.parametrizations.derivatives import first_only
 from orthobench.scan import arguments
 from orthobench.scan.fused.elman import Gradients
 from orthobench.scan.native.library import add_outer, long_product, room
+from orthobench.scan.reference import projected
+
+Source = tuple[Tensor, Tensor | None, Tensor | None]
 
 
 def own_projection(cell: Cell, x: Tensor, dtype: torch.dtype) -> Tensor:
@@ -27,6 +31,36 @@ def project(x: Tensor, U: Tensor, bias: Tensor | None) -> Tensor:
 def multiplied(x: Tensor, U: Tensor) -> bool:
     """Return True if inputs are multiplied as they are: no tokens, nor inputs that autocast rounds."""
     return x.dtype == U.dtype and not torch.is_autocast_enabled("cpu")
+
+
+def source(cell: Any, x: Tensor, own: type, units: int) -> Source:
+    """What loops that project by themselves read, and U (M, I) and a bias (M), or null.
+
+    Inputs (B, T, I); or tokens (B, T), the places of columns of U, to which the bias is added already; or, where U is
+    null, the projection itself, (B, T, M).
+
+    Args:
+        cell: the cell.
+        x: inputs (B, T, I), or tokens (B, T).
+        own: the class whose method `project` is U x + `joint_bias` and no more.
+        units: the sums that dL/dU is made of.
+
+    Raises:
+        ValueError: U, a bias or x that do not fit, before C would misread them.
+    """
+    if type(cell).project is own.project:
+        U, bias = cell.U, cell.joint_bias()
+        if bias is not None and bias.shape != U.shape[:1]:
+            raise ValueError(f"bias {tuple(bias.shape)} does not fit: {(len(U),)} is needed.")
+        if multiplied(x, U):
+            if x.shape[-1] != U.shape[1]:
+                raise ValueError(f"U {tuple(U.shape)} does not fit: {(len(U), x.shape[-1])} is needed.")
+            return x, U, bias
+        tokens, columns = not x.is_floating_point(), U.shape[1] + 1
+        if tokens and units * columns <= x.numel() and x.min() >= 0:
+            V = F.pad(U, (0, 1))  # a token beyond U is a column of zeros
+            return x.long().clamp(max=U.shape[1]), V if bias is None else V + bias[:, None], None
+    return projected(cell, x, ()).transpose(0, 1), None, None
 
 
 class Projection(torch.autograd.Function):

@@ -163,5 +163,20 @@ ROW derive(const Scan *s, const REAL *restrict da, const REAL *restrict a, REAL 
 
 ROW add_to(REAL *restrict x, const REAL *restrict y, int64_t n) { EACH x[j] += y[j]; }
 
+/* Tokens of some steps, each the place of a row of a table in place of U x + b. */
+typedef struct { const int64_t *first; int64_t apart, width; } Tokens;
+
+/* Their rows, written to `out`. */
+ROW look_up(Tokens tokens, const REAL *table, int64_t steps, REAL *out, int64_t apart) {
+    for (int64_t i = 0; i < steps; i++)
+        memcpy(out + i * apart, table + tokens.first[i * tokens.apart] * tokens.width, tokens.width * sizeof(REAL));
+}
+
+/* The gradients d of what was looked up, added to that of the table. */
+ROW look_up_back(Tokens tokens, REAL *dtable, int64_t steps, const REAL *d, int64_t apart) {
+    for (int64_t i = 0; i < steps; i++)
+        add_to(dtable + tokens.first[i * tokens.apart] * tokens.width, d + i * apart, tokens.width);
+}
+
 #define AT(X, t, row, width) ((X) ? (X) + (((t) * B + (row)) * (width)) : 0)
 #define OUTSIDE(t, row) (s->dH && (t) >= 0 ? s->dH + (t) * s->dH_time + (row) * s->dH_row : 0)

@@ -40,6 +40,11 @@ void leave(const Window *w, int64_t backward) {
     else copy_past(w, past_of(w, s->P0), s->channels, past_of(w, s->P), s->channels);
 }
 
+static Tokens tokens_of(const Window *w, int64_t t) {
+    const HeadSequences *s = w->s;
+    return (Tokens){s->tokens + t * s->tokens_time + w->row * s->tokens_row, s->tokens_time, s->width};
+}
+
 void open_window(Window *w, int64_t start) {
     const HeadSequences *s = w->s;
     int64_t W = w->W, V = w->V, begin = start < w->past ? 0 : start - w->past;
@@ -49,7 +54,8 @@ void open_window(Window *w, int64_t start) {
     REAL *p = w->p + place_of(w, begin) * W;
     const REAL *x = s->X + begin * s->X_time + w->row * s->X_row;
     int64_t rows = start + w->count - begin, at = w->row * s->T + start;
-    if (s->UT) product((Product){s->I, x, s->X_time, s->bias, 0, p, W, 0}, rows, s->width, s->UT);
+    if (s->tokens) look_up(tokens_of(w, begin), s->table, rows, p, W);
+    else if (s->UT) product((Product){s->I, x, s->X_time, s->bias, 0, p, W, 0}, rows, s->width, s->UT);
     else for (int64_t i = 0; i < rows; i++) memcpy(p + i * W, x + i * s->X_time, s->width * sizeof(REAL));
     w->y = s->Y && !s->OT ? s->Y + at * V : w->y_room;
     if (!w->dp) return;
@@ -69,7 +75,8 @@ void close_window_back(Window *w) {
     int64_t W = w->W, V = w->V, J = s->width, at = w->row * s->T + w->start;
     const REAL *dp = w->dp + w->past * W, *x = s->X + w->start * s->X_time + w->row * s->X_row;
     REAL *dx = s->dX ? s->dX + w->start * s->dX_time + w->row * s->dX_row : 0;
-    if (s->dU) add_outer(x, s->X_time, dp, W, w->count, J, s->dU + w->unit * s->I * J, w->outer, 0, s->I);
+    if (s->tokens) look_up_back(tokens_of(w, w->start), s->dU + w->unit * s->I * J, w->count, dp, W);
+    else if (s->dU) add_outer(x, s->X_time, dp, W, w->count, J, s->dU + w->unit * s->I * J, w->outer, 0, s->I);
     else for (int64_t i = 0; i < w->count; i++) memcpy(dx + i * s->dX_time, dp + i * W, J * sizeof(REAL));
     if (s->U) product((Product){J, dp, W, 0, 0, dx, s->dX_time, 0}, w->count, s->I, s->U);
     for (int64_t i = 0; s->dbias && i < w->count; i++) add_to(s->dbias + w->unit * J, dp + i * W, J);

@@ -9,8 +9,10 @@
 /* What all cells are given. The sums of a unit of sequences are added one after another. */
 #define HEAD_SEQUENCES                                                                                                 \
     int64_t T, B, H, d, e, I, width, N, K, channels, unit; /* I, width, N: of inputs, projections, outputs */          \
-    int64_t X_row, X_time, dX_row, dX_time;                /* strides */                                               \
+    int64_t X_row, X_time, dX_row, dX_time, tokens_row, tokens_time; /* strides */                                     \
     REAL *X, *bias, *UT, *U; /* (B, T, I); (width), or null; packed, or null: X is the projection itself */            \
+    int64_t *tokens;         /* (B, T), or null: one-hot vectors in place of X */                                      \
+    REAL *table;             /* U^T (I, width) of tokens */                                                            \
     REAL *OT, *O;            /* packed: what mixes the outputs of all heads, or null */                                \
     REAL *kernel, *P0, *P;   /* (K, channels); what is convolved of the K - 1 steps before, and of the last ones */    \
     REAL *Y, *dY;            /* (B, T, N) */                                                                           \

@@ -92,7 +92,7 @@ def test_a_projection_of_another_width_is_refused() -> None:
 def test_a_bias_of_another_length_is_refused() -> None:
     cell = make(MinGRU)
     cell.b["h"] = torch.nn.Parameter(draw(1))
-    with pytest.raises(ValueError, match=r"a bias \(9,\) does not fit a projection of width 16"):
+    with pytest.raises(ValueError, match=r"bias \(9,\) does not fit: \(16,\) is needed"):
         engine.run(cell, draw(2, 5, 3), start(cell, 2))
 
 

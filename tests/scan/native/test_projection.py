@@ -4,10 +4,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from orthobench.cells.base import projection
+from orthobench.cells.base import Cell, projection
+from orthobench.cells.mingru import MinGRU
+from orthobench.cells.mlstm import MLSTM
+from orthobench.scan import reference
+from orthobench.scan.native import engine
 from orthobench.scan.native.library import missing
-from orthobench.scan.native.projection import project
-from tests.making import draw
+from orthobench.scan.native.projection import project, source
+from tests.making import draw, random_cell, tokens
+from tests.scan.native.cases import assert_equal, start
 
 pytestmark = pytest.mark.skipif(missing(torch.float64) is not None, reason="no C compiler here")
 SHAPES = [(1, 1, 1, 1), (3, 5, 2, 7), (2, 150, 10, 33), (4, 30, 129, 64), (3, 4, 300, 16)]
@@ -36,3 +41,46 @@ def test_bits_do_not_depend_on_threads() -> None:
     finally:
         torch.set_num_threads(before)
     assert torch.equal(one, two)
+
+
+@pytest.mark.parametrize(("units", "looked_up"), [(1, True), (3, True), (4, False)])
+def test_loops_look_tokens_up_where_their_sums_are_smaller_than_the_projection(units: int, looked_up: bool) -> None:
+    cell, x = random_cell(MinGRU), tokens(2, 6, width=5)
+    given, U, bias = source(cell, x, Cell, units)
+    assert bias is None
+    if looked_up:
+        assert U is not None
+        assert torch.equal(given, x.clamp(max=3))
+        given = torch.nn.functional.embedding(given, U.T)
+    else:
+        assert U is None
+    torch.testing.assert_close(given, cell.project(x).transpose(0, 1), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int32])
+@pytest.mark.parametrize("cls", [MinGRU, MLSTM])
+def test_tokens_of_many_sequences_in_any_order_of_memory(cls: type[Cell], dtype: torch.dtype) -> None:
+    cell = random_cell(cls)
+    x = tokens(30, 40, width=5).to(dtype).T
+    assert_equal(cell, x, start(cell, 40))
+
+
+def test_tokens_below_zero_are_left_to_what_refuses_them() -> None:
+    with pytest.raises(IndexError):
+        source(random_cell(MinGRU), tokens(2, 6) - 3, Cell, 1)
+
+
+@pytest.mark.parametrize("cls", [MinGRU, MLSTM])
+def test_a_projection_of_ones_own_gets_its_gradient(cls: type[Cell]) -> None:
+    class Doubled(cls):  # type: ignore[misc, valid-type]
+        def project(self, x: Tensor) -> Tensor:
+            return 2 * super().project(x)
+
+    cell = random_cell(Doubled)
+    for x in (draw(3, 9, 3), tokens(3, 9)):
+        found, expected = (
+            torch.autograd.grad(run(cell, x, cell.initial_state(3))[0].square().sum(), [*cell.parameters()])
+            for run in (engine.run, reference.run)
+        )
+        for one, other in zip(found, expected, strict=True):
+            torch.testing.assert_close(one, other)
