@@ -11,7 +11,7 @@ from orthobench.common.schema import Positive
 from orthobench.parametrizations.free import Free
 from orthobench.parametrizations.initializers import Rng, uniform
 
-Convolve = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
+Convolve = Callable[..., tuple[Tensor, Tensor]]
 
 
 class InputConvolution(Cell):
@@ -56,16 +56,18 @@ def vectors(x: Tensor, U: Tensor) -> Tensor:
     return (x.T[..., None] == torch.arange(U.shape[1], device=x.device)).to(U.dtype)
 
 
-def convolved(x: Tensor, before: Tensor, kernel: Tensor) -> tuple[Tensor, Tensor]:
+def convolved(x: Tensor, before: Tensor, kernel: Tensor, shift: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """Compute one step of a causal convolution, channel by channel, with SiLU.
 
     Args:
         x: the input, (B, C).
         before: those of the steps before it that the kernel sees, (B, K - 1, C).
         kernel: (K, C).
+        shift: (C,), added before SiLU, or null.
 
     Returns:
         (B, C), and what the next step sees, (B, K - 1, C).
     """
     window = torch.cat([before, x[:, None]], dim=1)
-    return F.silu((window * kernel).sum(1)), window[:, 1:]
+    seen = (window * kernel).sum(1)
+    return F.silu(seen if shift is None else seen + shift), window[:, 1:]

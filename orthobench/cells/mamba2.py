@@ -64,15 +64,12 @@ class Mamba2(Outer):
     ) -> tuple[Writes, tuple[Tensor, ...], tuple[Tensor, ...]]:
         """See `Outer`; `read` is told D X and what the gate is computed from."""
         mixed, z, r = p.split(self.sizes, dim=-1)
-        whole, T = torch.cat([before[0], mixed], dim=1), mixed.shape[1]
-        seen = self.shift
-        for i in range(self.convolution):
-            seen = torch.addcmul(seen, self.kernel[i], whole[:, i : i + T])
-        X, B, C = F.silu(seen).split([z.shape[-1], self.key_width, self.key_width], dim=-1)
+        seen, last = convolve(mixed, before[0], self.kernel, self.shift)
+        X, B, C = seen.split([z.shape[-1], self.key_width, self.key_width], dim=-1)
         X, dt = self.split(X), F.softplus(r + self.dt)
         B, C = (y[:, :, None].expand(-1, -1, self.heads, -1) for y in (B, C))
         written = Writes((-self.A.exp() * dt)[..., None], C, B, dt[..., None] * X)
-        return written, (self.D[:, None] * X, z), (whole[:, T:],)
+        return written, (self.D[:, None] * X, z), (last,)
 
     def read(self, o: Tensor, *told: Tensor) -> Tensor:
         """See `Outer`."""

@@ -126,7 +126,7 @@ def decay_start(
     return ln_A, tensor(pace + np.log(-np.expm1(-pace)))  # the inverse of softplus
 
 
-def one_step(x: Tensor, before: Tensor, kernel: Tensor) -> tuple[Tensor, Tensor]:
+def one_step(x: Tensor, before: Tensor, *weights: Tensor) -> tuple[Tensor, Tensor]:
     """A convolution as `Outer.writes` takes it, for one step."""
-    y, before = convolved(x[:, 0], before, kernel)
+    y, before = convolved(x[:, 0], before, *weights)
     return y[:, None], before

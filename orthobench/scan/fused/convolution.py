@@ -11,16 +11,17 @@ from orthobench.cells.convolution import Convolve
 from orthobench.scan.reference import projected
 
 
-def convolve(x: Tensor, before: Tensor, kernel: Tensor) -> tuple[Tensor, Tensor]:
+def convolve(x: Tensor, before: Tensor, kernel: Tensor, shift: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """The outputs (B, T, M), and the last inputs, which are `before` for the steps that follow.
 
     Args:
         x: (B, T, M).
         before: the inputs before the first, (B, K - 1, M).
         kernel: (K, M), the factor of the current step last.
+        shift: (M,), added before SiLU, or null.
     """
     whole, T = torch.cat([before, x], dim=1), x.shape[1]
-    y = kernel[0] * whole[:, :T]
+    y = kernel[0] * whole[:, :T] if shift is None else torch.addcmul(shift, kernel[0], whole[:, :T])
     for k in range(1, len(kernel)):
         y = torch.addcmul(y, kernel[k], whole[:, k : k + T])
     return F.silu(y), whole[:, T:]

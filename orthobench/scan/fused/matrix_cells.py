@@ -20,6 +20,7 @@ from orthobench.scan.fused.matrix_state import matrix_scan
 from orthobench.scan.reference import projected
 
 WINDOW = 32  # steps, or writes where those at once are products of matrices; measured on a CPU at B=50
+LONGER = 96  # steps of one in which the recurrence is run, and not solved; measured on a CPU at B=50 and 10
 
 MatrixScanner = Callable[[Tensor, Tensor, Tensor | None, Tensor, bool, Tensor | None], tuple[Any, ...]]
 orthogonal_scan: MatrixScanner = partial(matrix_scan, read=orthogonalised)
@@ -31,9 +32,9 @@ def delta_product(
     state: State,
     scan: MatrixScanner = matrix_scan,
     convolve: Convolve = convolve,
-    writes: int | None = None,
+    whole: bool = False,
 ) -> tuple[Tensor, State]:
-    """Run a `DeltaProduct` cell over x from `state`; see `reference.run`, and `in_windows` for `writes`."""
+    """Run a `DeltaProduct` cell over x from `state`, all of it at once if `whole`; see `reference.run`."""
 
     def window(p: Tensor, state: State) -> tuple[Tensor, State]:
         S, *before = state
@@ -46,10 +47,10 @@ def delta_product(
         o, S, *_ = scan(qkv, beta, cell.log_gate(a) if cell.gated else None, S, True, None)
         return cell.read(cell.split(o), shown), (S, *before)
 
-    if writes is None:
-        scan = scan if cell.key_width == cell.value_width else matrix_scan
-    counted = cell.products if scan is matrix_scan else 1
-    return in_windows(window, cell, x, state, counted if writes is None else writes)
+    if whole:
+        return in_windows(window, cell, x, state, None)
+    scan = scan if cell.key_width == cell.value_width else matrix_scan
+    return in_windows(window, cell, x, state, WINDOW // (cell.products if scan is matrix_scan else 1))
 
 
 def mlstm(
@@ -58,10 +59,10 @@ def mlstm(
     state: State,
     scan: MatrixScanner = matrix_scan,
     convolve: Convolve = convolve,
-    writes: int | None = None,
+    whole: bool = False,
     orthogonal: MatrixScanner = orthogonal_scan,
 ) -> tuple[Tensor, State]:
-    """Run an `MLSTM` cell over x from `state`; see `reference.run`, and `in_windows` for `writes`."""
+    """Run an `MLSTM` cell over x from `state`, all of it at once if `whole`; see `reference.run`."""
 
     def window(p: Tensor, state: State) -> tuple[Tensor, State]:
         (C, n, m, *before) = state
@@ -79,10 +80,10 @@ def mlstm(
         return y, (C, n, scales[:, -1], *before)
 
     if cell.orthogonal:
-        scan, writes = orthogonal, 1
-    elif writes is None:
-        scan, writes = scan if cell.key_width == cell.width else matrix_scan, 1
-    return in_windows(window, cell, x, state, writes)
+        scan, whole = orthogonal, False
+    elif not whole:
+        scan = scan if cell.key_width == cell.width else matrix_scan
+    return in_windows(window, cell, x, state, None if whole else WINDOW)
 
 
 def values_per_step(cell: Any) -> int:
@@ -95,22 +96,23 @@ def values_per_step(cell: Any) -> int:
 
 
 def in_windows(
-    window: Callable[[Tensor, State], tuple[Tensor, State]], cell: Any, x: Tensor, state: State, writes: int = 1
+    window: Callable[[Tensor, State], tuple[Tensor, State]], cell: Any, x: Tensor, state: State, steps: int | None
 ) -> tuple[Tensor, State]:
-    """Run `window` over one part of x after the other, of WINDOW / `writes` steps each.
+    """Run `window` over one part of x after the other.
 
     Args:
         window: from projections (B, L, M) and a state to outputs (B, L, N) and the next.
         cell: the cell.
         x: inputs, see `reference.run`.
         state: the initial state.
-        writes: what a step counts for in a window; 0 for one window over all steps.
+        steps: how many a part has at most, but one at least; null for all of them at once.
     """
     p_TBM = projected(cell, x, ())
     seen, state = [], tuple(s.expand(p_TBM.shape[1], *s.shape[1:]) for s in state)
     with torch.autocast(x.device.type, enabled=False):
         T = len(p_TBM)
-        for part in p_TBM.split(-(-T // max(1, min(-(-T * writes // WINDOW), T)))):
+        parts = 1 if steps is None else -(-T // max(steps, 1))
+        for part in p_TBM.split(-(-T // max(parts, 1))):  # of equal sizes
             y_BTN, state = window(part.transpose(0, 1), state)
             seen.append(y_BTN)
     return torch.cat(seen, dim=1), state

@@ -19,7 +19,7 @@ from orthobench.cells.base import State
 from orthobench.cells.convolution import Convolve
 from orthobench.cells.outer import Writes
 from orthobench.scan.fused.convolution import convolve
-from orthobench.scan.fused.matrix_cells import in_windows
+from orthobench.scan.fused.matrix_cells import LONGER, WINDOW, in_windows
 
 OuterScanner = Callable[[Writes, Tensor], tuple[Tensor, Tensor]]
 
@@ -59,10 +59,10 @@ def run(
     state: State,
     scan: OuterScanner = outer_scan,
     convolve: Convolve = convolve,
-    writes: int | None = None,
+    whole: bool = False,
     **ways: Any,
 ) -> tuple[Tensor, State]:
-    """Run an `Outer` cell over x from `state`; see `reference.run`, and `in_windows` for `writes`.
+    """Run an `Outer` cell over x from `state`, all of it at once if `whole`; see `reference.run`.
 
     `ways` are an engine's own ways of what the cell's `writes` does.
     """
@@ -73,6 +73,5 @@ def run(
         o, S = scan(writes, S)
         return cell.read(o, *told), (S, *before)
 
-    if writes is None:
-        writes = 2 if scan is outer_scan else 1
-    return in_windows(window, cell, x, state, writes)
+    steps = WINDOW // 2 if scan is outer_scan else LONGER
+    return in_windows(window, cell, x, state, None if whole else steps)

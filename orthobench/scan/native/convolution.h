@@ -11,6 +11,7 @@ typedef struct {
     REAL *kernel;          /* (K, M), the current step last */
     REAL *Y, *dY;          /* (B, T, M) */
     REAL *dX, *dbefore, *dkernel; /* as X; as before; (B, K, M): the last two begin as zeros */
+    REAL *shift, *dshift;  /* (M), added before SiLU, or null; (B, M), zeros at first */
 } Convolution;
 
 /* The input that factor k meets at step t. */
@@ -88,6 +89,7 @@ FIXED void add_taps_back(const int taps, Taps s, const REAL *restrict dy, const 
 /* y_t, and its derivatives by SiLU's argument where there is room for them. */
 ROW convolve(const Convolution *s, int64_t t, int64_t row, REAL *y, REAL *slope) {
     Taps taps = {.M = s->M};
+    if (s->shift) memcpy(y, s->shift, s->M * sizeof(REAL));
     if (!s->K) {
         memcpy(y, s->X + t * s->X_time + row * s->X_row, s->M * sizeof(REAL));
         add_taps(0, taps, 1, 1, y, slope);
@@ -96,7 +98,7 @@ ROW convolve(const Convolution *s, int64_t t, int64_t row, REAL *y, REAL *slope)
         int64_t count = s->K - k < TAPS ? s->K - k : TAPS;
         for (int64_t i = 0; i < count; i++) taps.x[i] = seen(s, t, k + i, row);
         taps.kernel = s->kernel + k * s->M;
-#define CALL(taps_now) add_taps(taps_now, taps, k > 0, k + TAPS >= s->K, y, slope)
+#define CALL(taps_now) add_taps(taps_now, taps, k > 0 || s->shift, k + TAPS >= s->K, y, slope)
         EACH_COUNT(CALL);
 #undef CALL
     }
@@ -106,6 +108,7 @@ ROW convolve(const Convolution *s, int64_t t, int64_t row, REAL *y, REAL *slope)
 ROW convolve_back(const Convolution *s, int64_t t, int64_t row, const REAL *dy, const REAL *slope) {
     int64_t K = s->K, M = s->M;
     Taps taps = {.M = M};
+    for (int64_t j = 0; s->dshift && j < M; j++) s->dshift[row * M + j] += dy[j] * slope[j];
     if (!K)
         for (int64_t j = 0; j < M; j++) s->dX[t * s->dX_time + row * s->dX_row + j] = dy[j] * slope[j];
     for (int64_t k = 0; k < K; k += TAPS) {

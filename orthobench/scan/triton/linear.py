@@ -16,9 +16,9 @@ from orthobench.scan.triton.matrix_state import matrix_scan, outer_scan
 
 RUNS: dict[type, RunCell] = {
     DiagonalLinear: partial(linear.run, scan=diagonal_scan),
-    DeltaProduct: partial(matrix_cells.delta_product, scan=matrix_scan, writes=0),
-    MLSTM: partial(matrix_cells.mlstm, scan=matrix_scan, writes=0),
-    Outer: partial(outer.run, scan=outer_scan, writes=0),
+    DeltaProduct: partial(matrix_cells.delta_product, scan=matrix_scan, whole=True),
+    MLSTM: partial(matrix_cells.mlstm, scan=matrix_scan, whole=True),
+    Outer: partial(outer.run, scan=outer_scan, whole=True),
 }
 
 

@@ -13,8 +13,9 @@ from orthobench.cells.deltaproduct import DeltaProduct
 from orthobench.cells.gated_outer import GatedOuter
 from orthobench.cells.mlstm import MLSTM
 from orthobench.scan import ENGINES, recurrence, reference
+from orthobench.scan.fused import convolution as fused
+from orthobench.scan.native import convolution as native
 from orthobench.scan.native import engine, matrix_memory
-from orthobench.scan.native.convolution import convolve
 from orthobench.scan.native.library import missing
 from tests.making import draw
 from tests.scan.native.cases import assert_as_near_as_the_loop, assert_equal, make, results, start
@@ -146,13 +147,31 @@ def test_inputs_of_another_width_are_refused(name: str) -> None:
         engine.run(cell, draw(2, 4, 4), start(cell, 2))
 
 
-def test_the_convolution_against_torchs() -> None:
-    x, before, kernel = draw(2, 5, 3), draw(2, 2, 3, seed=1), draw(3, 3, seed=2)
+@pytest.mark.parametrize("taps", [1, 3, 6])
+@pytest.mark.parametrize("has_shift", [False, True])
+@pytest.mark.parametrize("convolve", [native.convolve, fused.convolve], ids=["native", "fused"])
+def test_the_convolution_against_torchs(convolve: Any, has_shift: bool, taps: int) -> None:
+    parts = [
+        draw(2, 5, 3),
+        draw(2, taps - 1, 3, seed=1),
+        draw(taps, 3, seed=2),
+        *([draw(3, seed=3)] if has_shift else []),
+    ]
+    x, before, kernel, *shift = (part.requires_grad_() for part in parts)
     whole = torch.cat([before, x], 1)
-    expected = torch.nn.functional.conv1d(whole.transpose(1, 2), kernel.T[:, None], groups=3).transpose(1, 2)
-    found, latest = convolve(x, before, kernel)
-    torch.testing.assert_close(found, torch.nn.functional.silu(expected), rtol=0, atol=1e-12)
-    assert torch.equal(latest, whole[:, -2:])
+    z = torch.nn.functional.conv1d(whole.transpose(1, 2), kernel.T[:, None], *shift, groups=3).transpose(1, 2)
+    expected, outside = torch.nn.functional.silu(z), draw(2, 5, 3, seed=4)
+    found, latest = convolve(x, before, kernel, *shift)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+    assert torch.equal(latest, whole[:, whole.shape[1] - taps + 1 :])
+    for one, other in zip(*(torch.autograd.grad(y, parts, outside) for y in (found, expected)), strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("shift", [draw(4), draw(3).float(), draw(1, 3)])
+def test_a_shift_that_does_not_fit_is_refused(shift: Tensor) -> None:
+    with pytest.raises(ValueError, match="do not fit"):
+        native.convolve(draw(2, 5, 3), draw(2, 2, 3), draw(3, 3), shift)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +185,7 @@ def test_the_convolution_against_torchs() -> None:
 )
 def test_a_kernel_that_does_not_fit_is_refused(before: Tensor, kernel: Tensor) -> None:
     with pytest.raises(ValueError, match=r"before them and a kernel .* do not fit"):
-        convolve(draw(2, 5, 3), before, kernel)
+        native.convolve(draw(2, 5, 3), before, kernel)
 
 
 @pytest.mark.parametrize("model", ["deltanet", "deltaproduct", "gated_deltanet", "mlstm", "pdssm"])
