@@ -13,8 +13,6 @@ from orthobench.scan.fused.elman import Gradients
 from orthobench.scan.native.library import add_outer, long_product, room
 from orthobench.scan.reference import projected
 
-Source = tuple[Tensor, Tensor | None, Tensor | None]
-
 
 def own_projection(cell: Cell, x: Tensor, dtype: torch.dtype) -> Tensor:
     """The cell's projection (T, B, M) in memory of its own, by the product in C where it is the usual one."""
@@ -33,11 +31,11 @@ def multiplied(x: Tensor, U: Tensor) -> bool:
     return x.dtype == U.dtype and not torch.is_autocast_enabled("cpu")
 
 
-def source(cell: Any, x: Tensor, own: type, units: int) -> Source:
-    """What loops that project by themselves read, and U (M, I) and a bias (M), or null.
+def source(cell: Any, x: Tensor, own: type, units: int) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    """Inputs of loops that project by themselves, the matrix U (M, I) and a bias (M), or null.
 
-    Inputs (B, T, I); or tokens (B, T), the places of columns of U, to which the bias is added already; or, where U is
-    null, the projection itself, (B, T, M).
+    The inputs are x (B, T, I); or tokens (B, T), the places of columns of U, to which the bias is added already; or,
+    where U is null, the projection itself, (B, T, M).
 
     Args:
         cell: the cell.
