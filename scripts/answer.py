@@ -18,12 +18,13 @@ from orthobench.report.renewing import renew
 from orthobench.study.catalogue import SHIPPED
 from orthobench.study.tables.table import SEARCHED
 from orthobench.study.verdicts.fair import fair_table
-from orthobench.study.verdicts.searched import GROUPS, SearchedCell, SearchedTable, searched_table
+from orthobench.study.verdicts.searched import GROUPS, UNLEARNT, UNSOLVED, SearchedCell, SearchedTable, searched_table
 from orthobench.study.verdicts.searched_claims import FAILED, UNRUN, outcomes
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS, FOLDER = ROOT / "results", ROOT / "docs" / "results"
 PAGE, SOLVED, LENGTHS = FOLDER / "answer.md", FOLDER / "answer-solved.svg", FOLDER / "answer-lengths.svg"
+NEAREST = 3  # cells that are named where none solves a case
 SHOWN = ("cell", "solved", "steps", "horizon", "score")
 BEFORE = {  # the same case of the first protocol, with 2,000 steps
     "fair2/cued_copying": ("fair/cued_copying", "digits=10"),
@@ -74,7 +75,7 @@ def contradictions() -> str:
     ]
     papers = against or ["No complete row contradicts a claim of a paper."]
     first = [f"{budget(found)}: {told}." for found in cases() if (told := changed(found))]
-    return " ".join([*papers, *(first or ["None contradicts the [first protocol](findings.md)."])])
+    return " ".join([*papers, *(first or ["No complete row contradicts the [first protocol](findings.md)."])])
 
 
 def changed(found: SearchedTable) -> str:
@@ -96,28 +97,44 @@ def changed(found: SearchedTable) -> str:
 
 
 def run() -> str:
-    """A line for each case: how many cells are complete, and the groups that they are in."""
+    """A line for each case of which a cell is complete: how many are, and which of them solve it or come nearest."""
     lines = []
-    for found in cases():
+    for found in (one for one in cases() if complete(one)):
         done = complete(found)
-        groups = [(name, [cell.name for cell in done if cell.group == place]) for place, name in enumerate(GROUPS)]
-        told = "".join(f" {name.capitalize()}: {', '.join(names)}." for name, names in groups if names)
-        lines.append(f"- {budget(found)}: {len(done)} of {len(found.cells)} cells are complete.{told}")
-    return "\n".join(lines) + "\n"
+        lines.append(f"- {budget(found)}: {len(done)} of {len(found.cells)} cells are complete. {outcome(done)}")
+    bare = [f"{found.table.title} (`{found.table.name}`)" for found in cases() if not complete(found)]
+    return "\n".join([*lines, *([f"- No cell is complete: {'; '.join(bare)}."] if bare else [])]) + "\n"
+
+
+def outcome(cells: list[SearchedCell]) -> str:
+    """Which of these cells solve a case; where none does, those whose median score is greatest."""
+    groups = [(name, [cell.name for cell in cells if cell.group == place]) for place, name in enumerate(GROUPS)]
+    told = [f"{name.capitalize()}: {', '.join(names)}." for name, names in groups if names and name != GROUPS[UNSOLVED]]
+    if not any(cell.group < UNSOLVED for cell in cells):
+        scores = sorted(((cell.reached[1], cell.name) for cell in cells if cell.reached), reverse=True)
+        nearest = [f"{name} {score:.2f}" for score, name in scores[:NEAREST]]
+        told.insert(0, f"None solves it. The greatest median scores: {', '.join(nearest)}.")
+    return " ".join(told)
 
 
 def grid() -> str:
     """The complete cells by case: seeds that solve it, steps until then, and the horizon."""
     rows, places = [], [searched.HEADERS.index(name) for name in SHOWN]
     for found in cases():
-        rows += [[found.table.title, *(row[place] for place in places)] for row in searched.cells(found).rows]
+        for row in searched.cells(found).rows:
+            shown = dict(zip(SHOWN, (row[place] for place in places), strict=True))
+            if row[searched.HEADERS.index("group")] == GROUPS[UNLEARNT]:
+                shown["solved"] = GROUPS[UNLEARNT]
+            rows.append([found.table.title, *shown.values()])
     return markdown_table(Grid(["case", *SHOWN], rows)) if rows else "No cell is complete.\n"
 
 
 def worth() -> str:
     """What orthogonality is worth: the effects of each design whose cells are complete."""
-    parts = []
-    for found in (one for one in tables().values() if one.table.factors):
+    designs = [one for one in tables().values() if one.table.factors]
+    bare = [found.table.title for found in designs if not complete(found)]
+    parts = [f"Not run: {'; '.join(bare)}.\n"] if bare else []
+    for found in (one for one in designs if complete(one)):
         effects = searched.worth(found)
         parts.append(f"{budget(found)}: {len(complete(found))} of {len(found.cells)} cells are complete.\n")
         if effects.rows:
@@ -137,12 +154,15 @@ def claims() -> str:
 
 def robust() -> str:
     """For each table that looks at another again: how many cells change their group."""
-    lines = []
-    for found in (one for one in tables().values() if one.table.like is not None and not one.table.factors):
-        unrun = "not run." if not complete(found) else f"no cell is complete here and in {found.table.like}."
-        told = " ".join(searched.changed_groups(found)) or unrun
-        lines.append(f"- {budget(found)}: {told}")
-    return "\n".join(lines) + "\n"
+    again = [one for one in tables().values() if one.table.like is not None and not one.table.factors]
+    lines = [
+        f"- {budget(found)}: "
+        + (" ".join(searched.changed_groups(found)) or f"no cell is complete here and in {found.table.like}.")
+        for found in again
+        if complete(found)
+    ]
+    bare = [found.table.title for found in again if not complete(found)]
+    return "\n".join([*lines, *([f"- Not run: {'; '.join(bare)}."] if bare else [])]) + "\n"
 
 
 def page(pictures: Collection[Path]) -> str:

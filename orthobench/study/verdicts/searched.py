@@ -32,7 +32,7 @@ from orthobench.tasks.metric import Metric
 
 HELD, MOST = 0.9, 0.9  # the score that holds a length, and the share of seeds that solves a case reliably
 GROUPS = ("solved by nine tenths of the seeds", "solved by some", "solved by none", "did not learn", "search goes on")
-UNSOLVED = GROUPS.index("solved by none")
+UNSOLVED, UNLEARNT = GROUPS.index("solved by none"), GROUPS.index("did not learn")
 
 
 @dataclass(frozen=True)
