@@ -4,11 +4,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
 
-from orthobench.parametrizations.traced import traced
-
-core: Any = torch._C  # it has no type stubs
+from orthobench.parametrizations.traced import differentiating, traced, transforms
 
 
 def times(pairs: Tensor, re: Tensor, im: Tensor) -> Tensor:
@@ -23,8 +20,8 @@ def parts(h: Tensor, imaginary: bool) -> Tensor:
     The gradient of torch's own views is made of zeros into which one part after the other is copied. Where nothing
     looks on or transforms, it is written at once, in the order of the memory of h.
     """
-    watched = torch.compiler.is_compiling() or traced(h) or core._functorch.get_interpreter_stack()
-    if not h.requires_grad or watched or forward_ad._current_level >= 0:
+    watched = torch.compiler.is_compiling() or traced(h) or transforms() or differentiating()
+    if watched or not h.requires_grad:
         return _parts(h, imaginary)
     return _Parts.apply(h, imaginary)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 capturing: ContextVar[bool] = ContextVar("capturing", default=False)  # work becomes a CUDA graph, as it is
 core: Any = torch._C  # it has no type stubs
@@ -31,18 +32,23 @@ def traced(*tensors: Tensor) -> bool:
 
 def mapped(t: Tensor) -> bool:
     """Return True if torch.func.vmap may map t, so that its values cannot be read."""
-    return core._functorch.is_functorch_wrapped_tensor(t) and core._functorch.TransformType.Vmap in _transforms()
+    return core._functorch.is_functorch_wrapped_tensor(t) and core._functorch.TransformType.Vmap in transforms()
 
 
 def maps_derivatives() -> bool:
     """Return True if torch.func.vmap is active together with a derivative of torch.func."""
-    found = _transforms()
+    found = set(transforms())
     return len(found) > 1 and core._functorch.TransformType.Vmap in found
 
 
-def _transforms() -> set[Any]:
-    """The kinds of the active transforms of torch.func."""
-    return {transform.key() for transform in core._functorch.get_interpreter_stack() or []}
+def differentiating() -> bool:
+    """Return True if a derivative of torch.func is active, or forward mode, in which a tensor may have a tangent."""
+    return forward_ad._current_level >= 0 or any(kind != core._functorch.TransformType.Vmap for kind in transforms())
+
+
+def transforms() -> list[Any]:
+    """The kinds of the active transforms of torch.func, outermost first."""
+    return [transform.key() for transform in core._functorch.get_interpreter_stack() or []]
 
 
 def in_full_precision(device_type: str) -> Any:

@@ -76,7 +76,7 @@ def run_whole(cell: "Cell", x: "Tensor", h0: "State | None", engine: str) -> "tu
     """Run what `recurrence` runs, without calling the cell: its hooks have acted."""
     import torch  # here, because listing the engines' names needs no torch
 
-    from orthobench.parametrizations.traced import traced
+    from orthobench.parametrizations.traced import differentiating, traced
     from orthobench.scan import exported, inputs, members, reference
 
     state = inputs.checked(cell, x, h0)
@@ -87,7 +87,7 @@ def run_whole(cell: "Cell", x: "Tensor", h0: "State | None", engine: str) -> "tu
     name, _ = choose(cell, engine, sequences=len(x))
     if 0 in x.shape[:2]:
         name = "reference"
-    if name != "reference" and members.differentiating():
+    if name != "reference" and differentiating():
         if engine != "auto":
             raise ConfigError(
                 f"engine={engine} has no forward mode and no torch.func.grad, jvp or hessian: use engine=reference."

@@ -9,11 +9,11 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.autograd import forward_ad
 from torch.func import functional_call
 
 from orthobench.cells.base import Cell, State
 from orthobench.parametrizations.hooks import refresh
+from orthobench.parametrizations.traced import transforms
 from orthobench.scan import reference
 from orthobench.scan.engines import Engine
 
@@ -35,17 +35,6 @@ def run(engine: Engine, cell: Cell, x: Tensor, state: State) -> tuple[Tensor, St
 
     h, *final = _OneByOne.apply(one, x, *own.values(), *state)
     return h, tuple(final)
-
-
-def differentiating() -> bool:
-    """Return True if a derivative of torch.func is active, or forward mode, in which a tensor may have a tangent."""
-    level = forward_ad._current_level
-    return level >= 0 or any(transform.key() != core._functorch.TransformType.Vmap for transform in transforms())
-
-
-def transforms() -> list[Any]:
-    """The active transforms of torch.func, outermost first."""
-    return core._functorch.get_interpreter_stack() or []
 
 
 class _Scan(nn.Module):

@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 from orthobench.cells.base import Cell, State
-from orthobench.scan import choose, members, run_whole
+from orthobench.parametrizations.traced import transforms
+from orthobench.scan import choose, run_whole
 from orthobench.scan.fused import engine as fused
 
 
@@ -130,7 +131,7 @@ def _with_matrices(cell: Cell) -> Cell:
     All spans use them, and their gradient is summed before it goes further. The cell itself stays as it is, since other
     threads may run it.
     """
-    if members.transforms() or torch.compiler.is_compiling():
+    if transforms() or torch.compiler.is_compiling():
         return cell
     W, twin = cell.matrices(), object.__new__(type(cell))
     vars(twin).update(vars(cell), matrices=lambda: W, original=cell)
