@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[1]
 RESULTS, FOLDER = ROOT / "results", ROOT / "docs" / "results"
 PAGE, SOLVED, LENGTHS = FOLDER / "answer.md", FOLDER / "answer-solved.svg", FOLDER / "answer-lengths.svg"
 NEAREST = 3  # cells that are named where none solves a case
-SHOWN = ("cell", "solved", "steps", "horizon", "score")
+SHOWN = ("cell", "solved", "steps", "horizon", "score", "ms a step", "state, bytes")
 BEFORE = {  # the same case of the first protocol, with 2,000 steps
     "fair2/cued_copying": ("fair/cued_copying", "digits=10"),
     "fair2/group_word": ("fair/group_word", ""),

@@ -19,7 +19,8 @@ def costs(found: dict[str, StepCost]) -> Grid:
 
 def step(cost: StepCost) -> Quantity:
     """Milliseconds of a step: the median of the rounds ± half of the distance between their quartiles."""
-    return Quantity(1000 * cost.s_per_step, 1 if cost.s_per_step < 1 else 0, half=1000 * cost.spread)
+    decimals = 2 if cost.s_per_step < 0.01 else 1 if cost.s_per_step < 1 else 0
+    return Quantity(1000 * cost.s_per_step, decimals, half=1000 * cost.spread)
 
 
 def step_of_engine(cost: StepCost) -> Quantity:
