@@ -137,6 +137,9 @@ def _plan_tables(asked: "Selection", record: bool) -> int:
             lines = [*_heading(one, found), *lines]
             if found.runs:  # runs at the chosen rates cost what those of the tuning do
                 seconds *= 1 + found.later / len(found.runs)
+        if one.of_like:
+            like = one.composed.table.like
+            lines.insert(1, f"  {len(one.of_like)} of its runs are recorded for {like}: `reproduce` takes them over")
         told += lines
         total_s, count, recorded = total_s + seconds, count + len(found.runs), recorded + found.recorded
     sources = f" ({costs.words})" if costs is not None and costs.words else ""
@@ -155,14 +158,11 @@ def _heading(one: "SelectedTable", found: "Plan") -> list[str]:
     stale = {(run.job.row, run.job.seed): run.stale for run in found.runs if run.stale}
     lines = (line for line in records.read(one.results, table.name) if line.preset == one.composed.preset)
     failed = sum(line.diverged for line in lines if (line.row, line.seed) not in stale)
-    taken = len(one.of_like())
     return [
         f"{table.name}: {found.recorded} of {found.recorded + len(found.runs) + found.later} runs recorded"
         f"{f', {failed} of them diverged' if failed else ''}, {len(found.runs)} to do"
         f"{f', {len(stale)} of which are stale' if stale else ''}"
         f"{f', and then {found.later} at the rates that these will choose' if found.later else ''}",
-        *([f"  {taken} of its runs are recorded for {table.like}, and `reproduce` takes them over without a run"]
-          if taken else []),
         *(f"  {row} seed {seed}: stale: {why}" for (row, seed), why in stale.items()),
     ]  # fmt: skip
 

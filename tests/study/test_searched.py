@@ -18,6 +18,8 @@ from orthobench.study.records import records
 from orthobench.study.records.recorded import lines_of_like
 from orthobench.study.records.records import Line
 from orthobench.study.reproduce.due import SelectedTable
+from orthobench.study.reproduce.plan import plan
+from orthobench.study.reproduce.selection import Selection
 from orthobench.study.statistics.ranks import correlation
 from orthobench.study.statistics.statistics import share_interval
 from orthobench.study.tables.claim import StatedClaim
@@ -204,6 +206,18 @@ def test_a_table_says_which_cells_are_in_another_group_than_in_the_one_that_it_i
     there, here = "solved by some", "solved by nine tenths of the seeds"
     assert f"1 of 2 cells are in another group than in mine/searched: rnn ({there}, here {here})." in notes
     assert not any("correlation" in note for note in notes), "of two cells there is none"
+
+
+def test_a_plan_counts_the_runs_that_a_table_shares_with_the_one_that_it_is_like(
+    found: SearchedTable, tmp_path: Path
+) -> None:
+    (tmp_path / "experiment" / "mine" / "again.yaml").write_text("like: mine/searched\nseeds: [6, 7]\nclaims: []\n")
+    tables, words = Catalogue((tmp_path,)).select(["mine/again"]), (f"results_root={tmp_path / 'results'}",)
+    for models, recorded in ((["gru"], 2), (["gru", "lstm"], 4)):
+        planned = plan(Selection(tables, extra=words, models=models))
+        assert (planned.recorded, planned.later) == (recorded, 0), "the trials, whose seed both tables have"
+        assert [(run.job.row, run.job.seed) for run in planned.runs] == [("gru_trial0", 6), ("gru_trial0", 7)]
+    assert not (tmp_path / "results" / "records" / "mine" / "again.csv").exists(), "a plan writes nothing"
 
 
 def test_the_correlation_of_two_orders() -> None:

@@ -5,6 +5,7 @@ row and seed are today was made with other settings, because the table has been 
 plug-in: it is told and fills nothing.
 """
 
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,22 +54,28 @@ class Recorded:
         return [f"Row {line.row}, seed {line.seed} moved, and has no times: {line.moved}." for line in found]
 
 
-def recorded(composed: ComposedTable, results: Path) -> Recorded:
-    """The records of a table, those of today's settings and plug-ins apart from others.
+def recorded(composed: ComposedTable, results: Path, further: Iterable[Line] = ()) -> Recorded:
+    """The records of a table and `further` ones, those of today's settings and plug-ins apart from others.
 
     Raises:
         StorageError: two records are of one row and seed.
     """
     table, preset = composed.table, composed.preset
-    lines = [line for line in records.read(results, table.name) if line.preset == preset]
+    lines = [line for line in (*records.read(results, table.name), *further) if line.preset == preset]
     records.refuse_twins(lines, records.path_of(results, table.name))
     reasons = [(line, _why_stale(line, composed)) for line in lines]
     stale = tuple((line, why) for line, why in reasons if why is not None)
     return Recorded(table, preset, tuple(line for line, why in reasons if why is None), stale)
 
 
-def lines_of_like(composed: ComposedTable, results: Path) -> list[Line]:
-    """Lines that a table lacks, from the records of the one that it is like: of runs with the same settings."""
+def lines_of_like(composed: ComposedTable, results: Path, chosen: Collection[str] | None = None) -> list[Line]:
+    """Lines that a table lacks, from the records of the one that it is like: of runs with the same settings.
+
+    Args:
+        composed: the table.
+        results: the folder of the records.
+        chosen: the rows that are meant, or the cells whose rows they are; null for all.
+    """
     table, preset = composed.table, composed.preset
     if table.like is None:
         return []
@@ -78,6 +85,8 @@ def lines_of_like(composed: ComposedTable, results: Path) -> list[Line]:
     seeds = {line.seed for line in known.values()} & {*table.planned(preset), *tuning}
     bases = {line.row for line in known.values()}
     rows = [row for row in table.trained() if table.search is None or row in bases]  # a searched table has hundreds
+    if chosen is not None:
+        rows = [row for row in rows if row in chosen or table.variants[row].base in chosen]
     found = []
     for row, seed in ((row, seed) for row in rows for seed in sorted(seeds)):
         settings = None if (row, seed) in own else _settings(composed, row, seed)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from orthobench.common.schema import refuse_unknown
@@ -68,15 +69,16 @@ class SelectedTable:
         (searched_claims if table.search else fair_claims).check_claims(table)
         return self._of_fair() if table.search is None else self._of_searched()
 
+    @cached_property
     def of_like(self) -> list[Line]:
         """Lines that it lacks, from the records of the table that it is like; see `lines_of_like`."""
-        return lines_of_like(self.composed, self.results)
+        return lines_of_like(self.composed, self.results, None if self.rows is None else tuple(self.rows))
 
     def _of_searched(self) -> DueRows:
         table, known = self.composed.table, cells_of(self.composed.table)
         refuse_unknown(self.rows or (), known, "cell=", f" is no cell of {table.name}")
         chosen = tuple(known if self.rows is None else self.rows)
-        searched = searched_table(table, self.results, self.composed.preset)
+        searched = searched_table(table, self.results, self.composed.preset, self.of_like)
         seeds = {row: own for due in searched.due(chosen).values() for row, own in due.items()}
         recorded = sum(cell.recorded for cell in searched.cells if cell.name in chosen)
         return DueRows(seeds, recorded, searched.later(chosen), searched)

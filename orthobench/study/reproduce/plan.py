@@ -130,7 +130,8 @@ def plan_table(one: SelectedTable) -> Plan:
     """
     composed, table = one.composed, one.composed.table
     timed = any(row.metric.startswith("time/") for row in load_table(table))
-    known = {(line.preset, line.row, line.seed): line for line in records.read(one.results, table.name)}
+    lines = [*records.read(one.results, table.name), *one.of_like]
+    known = {(line.preset, line.row, line.seed): line for line in lines}
     due, cells = one.due(), cells_of(table) if table.search else ()
     found = Plan([], due.recorded, {}, due.later, one.results, due.searched)
     for row, seeds in due.seeds.items():
@@ -167,10 +168,9 @@ def _take_over(one: SelectedTable) -> None:
     if table.like is None:
         return
     with records.locked(one.results, table.name):
-        found = one.of_like()
-        records.add(one.results, table.name, found)
-    if found:
-        say(f"{table.name}: {len(found)} records of {table.like} are of the same settings, and are taken over")
+        records.add(one.results, table.name, one.of_like)
+    if one.of_like:
+        say(f"{table.name}: {len(one.of_like)} records of {table.like} are of the same settings, and are taken over")
 
 
 def _waits_for_a_model(table: Table, row: str) -> bool:

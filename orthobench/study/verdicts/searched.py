@@ -263,14 +263,14 @@ def cells_of(table: Table) -> tuple[str, ...]:
     return tuple(table.rows.cells)
 
 
-def searched_table(table: Table, results: Path, preset: str = FULL) -> SearchedTable:
-    """A searched table from its records; models in `--config-dir` of which there are records join it.
+def searched_table(table: Table, results: Path, preset: str = FULL, further: Sequence[Line] = ()) -> SearchedTable:
+    """A searched table from its records and `further` ones; models in `--config-dir` that have records join it.
 
     Raises:
         ConfigError: its score is no test score, or one of which neither side is better.
         StorageError: the records are damaged.
     """
-    lines = records.read(results, table.name)
+    lines = [*records.read(results, table.name), *further]
     models = set(table.files.options("model"))
     others = dict.fromkeys(line.row.rpartition(f"_{TRIAL}")[0] for line in lines)
     table = joined(table, [name for name in others if name in models])
@@ -279,7 +279,7 @@ def searched_table(table: Table, results: Path, preset: str = FULL) -> SearchedT
     if not score.name.startswith("test/") or score.direction == "neither":
         raise ConfigError(f"{table.name}: score={table.score} is not test/NAME of a metric with a good side: name one.")
     composed = ComposedTable(table, preset)
-    found = recorded(composed, results)
+    found = recorded(composed, results, further)
     lengths = composed.lengths(first)[0] if found.lines else ()
     costs, _ = step_costs.current(composed, step_costs.read(results))
     cells = tuple(
