@@ -8,6 +8,7 @@ import sys
 import textwrap
 from collections.abc import Collection
 from functools import cache
+from math import isfinite
 from pathlib import Path
 
 from orthobench.config.words import key, value
@@ -26,6 +27,7 @@ RESULTS, FOLDER = ROOT / "results", ROOT / "docs" / "results"
 PAGE, SOLVED, LENGTHS = FOLDER / "answer.md", FOLDER / "answer-solved.svg", FOLDER / "answer-lengths.svg"
 NEAREST = 3  # cells that are named where none solves a case
 SHOWN = ("cell", "solved", "steps", "horizon", "score", "ms a step", "state, bytes")
+FAR = "score at longer delays or lengths"
 BEFORE = {  # the same case of the first protocol, with 2,000 steps
     "fair2/cued_copying": ("fair/cued_copying", "digits=10"),
     "fair2/group_word": ("fair/group_word", ""),
@@ -37,7 +39,16 @@ HEAD = """\
 
 Which cell holds memory best? [The second protocol](../explanation/fair2.md) asks it with a search for each cell.
 This page is made from the records, by `python scripts/answer.py --write`. It names the rows that are complete, and
-says nothing of others. [All numbers](../../results/tables/fair2.md).
+says nothing else of others. [All numbers](../../results/tables/fair2.md).
+"""
+LEGEND = """\
+A seed *solves* a case when its validation score is at least 0.99 three times in a row, where 0 is the trivial predictor
+and 1 is perfect; *steps* says when. The *horizon* is the longest test at which the median of these seeds is above 0.9.
+*score*: median and quartiles of all ten seeds, in the range of training. *ms a step*: a training step on one thread.
+"""
+TESTED = """\
+Cells are compared in the range of training, by one-sided exact tests that are paired by seed, with Holm's correction
+over the claims of a table. Ten seeds allow no p below 0.001 before it.
 """
 
 
@@ -68,14 +79,20 @@ def budget(found: SearchedTable) -> str:
 def contradictions() -> str:
     """What contradicts a claim of a paper, and what contradicts the first protocol."""
     against = [
-        f"{budget(found)}: *{one.stated.claim}* ({one.stated.source}) is not held: {one.detail}."
+        f"{budget(found)}: *{one.stated.claim}* (after {one.stated.source}) is not held: {one.detail}{beside(found)}."
         for found in tables().values()
         for one in outcomes(found)
         if one.word == FAILED and one.stated.source
     ]
     papers = against or ["No complete row contradicts a claim of a paper."]
     first = [f"{budget(found)}: {told}." for found in cases() if (told := changed(found))]
-    return " ".join([*papers, *(first or ["No complete row contradicts the [first protocol](findings.md)."])])
+    alike = "No complete cell held a case in the [first protocol](findings.md) and fails here, or the other way round."
+    return " ".join([*papers, *(first or [alike])])
+
+
+def beside(found: SearchedTable) -> str:
+    """Tell that no other cell solves the case either, where that is so."""
+    return "" if any(cell.group < UNSOLVED for cell in complete(found)) else "; no other complete cell solves it either"
 
 
 def changed(found: SearchedTable) -> str:
@@ -97,36 +114,55 @@ def changed(found: SearchedTable) -> str:
 
 
 def run() -> str:
-    """A line for each case of which a cell is complete: how many are, and which of them solve it or come nearest."""
+    """A line for each case of which a cell is complete, with those that solve it or come nearest; others in one."""
     lines = []
     for found in (one for one in cases() if complete(one)):
         done = complete(found)
-        lines.append(f"- {budget(found)}: {len(done)} of {len(found.cells)} cells are complete. {outcome(done)}")
+        lines.append(f"- {budget(found)}: {len(done)} of {len(found.cells)} cells are complete. {outcome(found)}")
     bare = [f"{found.table.title} (`{found.table.name}`)" for found in cases() if not complete(found)]
     return "\n".join([*lines, *([f"- No cell is complete: {'; '.join(bare)}."] if bare else [])]) + "\n"
 
 
-def outcome(cells: list[SearchedCell]) -> str:
-    """Which of these cells solve a case; where none does, those whose median score is greatest."""
+def outcome(found: SearchedTable) -> str:
+    """Which of the complete cells solve a case; where none does, those whose median score is greatest."""
+    cells = complete(found)
     groups = [(name, [cell.name for cell in cells if cell.group == place]) for place, name in enumerate(GROUPS)]
     told = [f"{name.capitalize()}: {', '.join(names)}." for name, names in groups if names and name != GROUPS[UNSOLVED]]
     if not any(cell.group < UNSOLVED for cell in cells):
-        scores = sorted(((cell.reached[1], cell.name) for cell in cells if cell.reached), reverse=True)
-        nearest = [f"{name} {score:.2f}" for score, name in scores[:NEAREST]]
-        told.insert(0, f"None solves it. The greatest median scores: {', '.join(nearest)}.")
+        known = [(cell.reached[1], cell.name) for cell in cells if cell.reached and isfinite(cell.reached[1])]
+        nearest = [f"{name} {score:.2f}" for score, name in sorted(known, reverse=True)[:NEAREST]]
+        best = f" The greatest median scores: {', '.join(nearest)}.{ended(found)}" if nearest else ""
+        told.insert(0, f"None solves it.{best}")
     return " ".join(told)
 
 
+def ended(found: SearchedTable) -> str:
+    """Tell how many reported runs went on to the last step, as they were still improving."""
+    runs = [line for cell in complete(found) for line in cell.lines]
+    capped = sum((line.metric("steps") or 0) >= searched_figures.cap(found) for line in runs)
+    return (
+        f" {capped} of {len(runs)} reported runs ended at the last step, before their loss was flat." if capped else ""
+    )
+
+
+def far(cell: SearchedCell) -> str:
+    """The median score of all reported seeds at the middle one and the last of the tested lengths."""
+    scores, lengths = cell.reached_by_length, cell.lengths
+    shown = dict.fromkeys((lengths[len(lengths) // 2], lengths[-1])) if scores else {}
+    return ", ".join(f"{round(scores[length], 2) + 0:.2f} at {length:,}" for length in shown)
+
+
 def grid() -> str:
-    """The complete cells by case: seeds that solve it, steps until then, and the horizon."""
+    """The complete cells by case: who solves it, how far, how near the others come, and what it costs."""
     rows, places = [], [searched.HEADERS.index(name) for name in SHOWN]
     for found in cases():
-        for row in searched.cells(found).rows:
+        done = [cell for cell in found.known if cell.complete]
+        for cell, row in zip(done, searched.cells(found).rows, strict=True):
             shown = dict(zip(SHOWN, (row[place] for place in places), strict=True))
-            if row[searched.HEADERS.index("group")] == GROUPS[UNLEARNT]:
+            if cell.group == UNLEARNT:
                 shown["solved"] = GROUPS[UNLEARNT]
-            rows.append([found.table.title, *shown.values()])
-    return markdown_table(Grid(["case", *SHOWN], rows)) if rows else "No cell is complete.\n"
+            rows.append([found.table.title, *shown.values(), far(cell)])
+    return markdown_table(Grid(["case", *SHOWN, FAR], rows)) if rows else "No cell is complete.\n"
 
 
 def worth() -> str:
@@ -144,12 +180,14 @@ def worth() -> str:
 
 def claims() -> str:
     """The claims that are decided or open, with what came of them."""
-    lines = []
-    for found in tables().values():
-        for one in (one for one in outcomes(found) if one.word != UNRUN):
-            written = searched.when(one.stated, found)
-            lines.append(f"- **{one.word}**: {one.stated.claim} ({found.table.title}; {one.detail}; written {written})")
-    return "\n".join(lines) + "\n" if lines else "None is decided.\n"
+    rows = [
+        [one.word, one.stated.claim, found.table.title, one.detail, searched.when(one.stated, found)]
+        for found in tables().values()
+        for one in outcomes(found)
+        if one.word != UNRUN
+    ]
+    grid = Grid(["status", "claim", "case", "figures", "written"], rows)
+    return TESTED + "\n" + markdown_table(grid) if rows else "None is decided.\n"
 
 
 def robust() -> str:
@@ -171,7 +209,7 @@ def page(pictures: Collection[Path]) -> str:
     lengths = f"![Median score by length, where 0 is the trivial predictor and 1 is perfect]({LENGTHS.name})\n"
     unsolved = "No cell is complete, so that there is no curve.\n"
     parts = [HEAD, textwrap.fill(contradictions(), 120) + "\n", "## What is run\n", run()]
-    parts += ["## Who solves it, and in how many steps\n", *[solved] * (SOLVED in pictures), grid()]
+    parts += ["## Who solves it, and in how many steps\n", LEGEND, *[solved] * (SOLVED in pictures), grid()]
     parts += ["## How far is it held\n", lengths if LENGTHS in pictures else unsolved]
     parts += ["## Is it the orthogonality?\n", worth(), "## Claims\n", claims()]
     return "\n".join([*parts, "## Is it robust?\n", robust()])

@@ -1,11 +1,13 @@
 """docs/results/answer.md: what the searched tables answer, from their records alone."""
 
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from orthobench.report.searched import edges
 from orthobench.study.tables.claim import StatedClaim
 from orthobench.study.verdicts.searched_claims import FAILED, ClaimOutcome
 from scripts import answer
@@ -20,7 +22,7 @@ def test_the_page_is_short_and_speaks_of_complete_cells_alone() -> None:
     assert len(re.sub(r"^\|.*$", "", text, flags=re.M).split()) <= 600
     known = {cell.name for found in answer.cases() for cell in found.cells}
     done = {cell.name for found in answer.tables().values() for cell in answer.complete(found)}
-    told = {name for line in text.splitlines() if line.startswith("- ") for name in re.findall(r"\b\w+\b", line)}
+    told = {name for line in text.splitlines() if line[:1] in ("-", "|") for name in re.findall(r"\b\w+\b", line)}
     assert not (known - done) & told
 
 
@@ -38,6 +40,21 @@ def test_what_contradicts_a_paper_or_the_first_protocol_comes_first(monkeypatch:
     table: Any = SimpleNamespace(at=lambda case: before, horizon=lambda one: 160 if one.model == "gru" else None)
     monkeypatch.setattr(answer, "fair_table", lambda table_, results: table)
     text = answer.contradictions()
-    assert "6,741 parameters, at most 6,000 steps): *It holds.* (someone2020) is not held: gru 0." in text
+    assert "6,741 parameters, at most 6,000 steps): *It holds.* (after someone2020) is not held: gru 0." in text
     assert "gru did it after 2,000 steps, and no reported seed solves it here" in text
     assert "; lstm did not after 2,000 steps, and solve it here" in text, "nothing is known of the third one"
+
+
+def test_cells_that_did_not_learn_have_no_score(monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = [SimpleNamespace(name="gru", group=3, reached=None, lines=())]
+    monkeypatch.setattr(answer, "complete", lambda one: cells)
+    assert answer.outcome(answer.tables()["fair2/cued_copying"]) == "None solves it. Did not learn: gru."
+
+
+def test_a_chosen_trial_at_the_end_of_what_was_tried_is_named() -> None:
+    found = answer.tables()["fair2/cued_copying"]
+    (told,) = edges(found)
+    assert "scornn (ratio)" in told, "0.035, from 0.03 on"
+    assert "gru (" not in told, "its rate is between those of other trials"
+    few = [replace(cell, trials=dict([*cell.trials.items()][:3])) for cell in found.cells]
+    assert edges(replace(found, cells=tuple(few))) == [], "of three one of two is at an end"

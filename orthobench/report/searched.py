@@ -1,6 +1,7 @@
 """The searched tables as a document: which cells solve a case, how fast, how far they hold it, and the claims."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from math import inf, isfinite
 from pathlib import Path
 
@@ -35,14 +36,14 @@ then, the median and the quartiles; a run that was ended before counts as more t
 tested length, where 0 is the trivial predictor and 1 is perfect; `>=` where it is the longest that was tested.
 *easy to tune*: trials of the first stage, one seed each, that solve the case; `orthobench plot` draws all trials.
 *score*: the test score of all reported seeds in the range of training, the median and the quartiles, on the same scale.
-Cells are grouped, not ranked: nothing is averaged over seeds that solve a case and seeds that do not. A cell of which
-no trial has a validation loss below the trivial predictor's *did not learn*, and has no number. Cells whose search goes
-on are named below the table.
+A silent network may score below 0. *runs*: those of the search, and those that are reported; a trial that learnt
+nothing goes no further. Cells are grouped, not ranked: nothing is averaged over seeds that solve a case and seeds that
+do not. A cell of which no trial has a validation loss below the trivial predictor's *did not learn*, and has no number.
+Cells whose search goes on are named below the table.
 """
 HEADERS = ("cell", "group", "solved", "steps", "horizon", "score", "easy to tune", "ms a step", "parameters",
            "state, bytes", "chosen", "runs")  # fmt: skip
 TEXT = {"cell", "group", "chosen"}
-HINT = "not run yet: "
 
 
 def document_of(results: Path, catalogue: Catalogue = SHIPPED, drawn: bool = False) -> Document:
@@ -54,9 +55,7 @@ def document_of(results: Path, catalogue: Catalogue = SHIPPED, drawn: bool = Fal
 def section(found: SearchedTable, drawn: bool = False) -> Section:
     """Section of a table; with its figures where `drawn`."""
     table = found.table
-    unrun = [cell.name for cell in found.cells if not cell.complete]
-    notes = [f"{HINT}{', '.join(unrun)}; no sentence speaks of them."] if unrun else []
-    notes += [*cut_horizons(found), *changed_groups(found)]
+    notes = [*unfinished(found), *blind(found), *edges(found), *cut_horizons(found), *changed_groups(found)]
     measured = costs.notes(cell.cost for cell in found.known if cell.cost)
     return document.of_table(
         found,
@@ -96,11 +95,58 @@ def stated(found: SearchedTable) -> Grid:
 
 
 def when(stated: StatedClaim, found: SearchedTable) -> str:
-    """`before the runs`, or `after 152 runs` of those that there are; `not said`, where the claim does not say when."""
+    """`before the runs` of its cells, `after 47 of 76 runs`, `after all 76 runs`, or `not said` where that is so."""
     runs = runs_before(stated, found)
     if runs is None:
         return "not said"
-    return f"after {runs} run{'s' * (runs > 1)}" if runs else "before the runs"
+    before, there = runs
+    if not before:
+        return "before the runs"
+    return f"after {f'all {there}' if before == there else f'{before} of {there}'} run{'s' * (there > 1)}"
+
+
+def unfinished(found: SearchedTable) -> list[str]:
+    """Name the cells that are not complete, which no number above is of."""
+    begun = [f"{cell.name} ({cell.recorded} runs)" for cell in found.cells if cell.recorded and not cell.complete]
+    bare = [cell.name for cell in found.cells if not cell.recorded and not cell.complete]
+    told = {"Begun, and not complete": begun, "Not run yet": bare}
+    return [f"{words}: {', '.join(names)}." for words, names in told.items() if names]
+
+
+def blind(found: SearchedTable) -> list[str]:
+    """Tell the score of the order-blind predictor, where it is known."""
+    if found.order_blind is None:
+        return []
+    return [f"Order-blind predictor, which knows how often each token is shown, and not when: {found.order_blind:.2f}."]
+
+
+def edges(found: SearchedTable) -> list[str]:
+    """Name the settings of which the chosen trial has the least or greatest value of a cell's trials, unless few."""
+    told = []
+    for cell in (cell for cell in found.known if cell.complete and cell.lines and len(cell.trials) >= FEWEST):
+        trials = {trial: _searched(found, cell, trial) for trial in cell.trials}
+        chosen = trials[cell.state.chosen or 0]
+        ends = [name for name, text in chosen.items() if _is_end(text, [trial[name] for trial in trials.values()])]
+        told += [f"{cell.name} ({', '.join(ends)})"] if ends else []
+    words = "The chosen trial has the least or the greatest value of all of the cell's trials"
+    return [f"{words}: {'; '.join(told)}."] if told else []
+
+
+def _searched(found: SearchedTable, cell: SearchedCell, trial: int) -> dict[str, str]:
+    """The values of a trial by setting, with the ratio of the rates in place of the second one."""
+    own = dict(word.split("=", 1) for word in settings(found, cell, trial))
+    if "lr_recurrent" in own:
+        own["ratio"] = f"{float(own.pop('lr_recurrent')) / float(own['lr']):.3g}"
+    return own
+
+
+def _is_end(text: str, values: list[str]) -> bool:
+    """Return True if a number is the least or the greatest of some; words are neither."""
+    try:
+        numbers = [float(value) for value in values]
+    except ValueError:
+        return False
+    return float(text) in (min(numbers), max(numbers))
 
 
 def worth(found: SearchedTable) -> Grid:
@@ -162,8 +208,8 @@ def _cells(found: SearchedTable, cell: SearchedCell) -> list[Shown]:
         cell.name,
         GROUPS[cell.group],
         Quantity(count, of=of, ends=cell.interval) if cell.lines else NOTHING,
-        _quartiles(cell.steps) if cell.lines else NOTHING,
-        horizon(cell) if cell.lines and cell.lengths else NOTHING,
+        _steps(found, cell) if cell.lines else NOTHING,
+        horizon(cell) if cell.solved[0] and cell.lengths else NOTHING,
         _quartiles(cell.reached, 2),
         Quantity(easy, of=trials) if cell.state.learnt is not False else NOTHING,
         costs.step_of_engine(cell.cost) if cell.cost else NOTHING,
@@ -172,6 +218,12 @@ def _cells(found: SearchedTable, cell: SearchedCell) -> list[Shown]:
         NOTHING if chosen is None else " ".join(settings(found, cell, chosen)),
         Quantity(cell.recorded, written=f"{cell.recorded - len(cell.lines)} + {len(cell.lines)}"),
     ]
+
+
+def _steps(found: SearchedTable, cell: SearchedCell) -> Shown:
+    """The quartiles of the steps until solved, `over 6,000` where a run was ended before."""
+    shown, most = _quartiles(cell.steps), f"over {cap(found):,.0f}"
+    return shown if isinstance(shown, str) else replace(shown, written=str(shown).replace("beyond", most))
 
 
 def horizon(cell: SearchedCell) -> Quantity:
@@ -194,11 +246,13 @@ def _facts(found: SearchedTable) -> tuple[str, ...]:
     table, given = found.table, {key(word): value(word) for word in found.table.common}
     assert table.search is not None
     size = f"{int(given['params']):,} parameters, " if "params" in given else ""
-    stages = ", ".join(f"{stage.trials} trials on {len(stage.seeds)}" for stage in table.search.stages)
+    first, *others = table.search.stages
+    more = "".join(f", the best {stage.trials} of them on {len(stage.seeds)} more" for stage in others)
     metric, most = given.get("stopping.metric", "score of the task"), cap(found)
     return (
         f"Track {table.track}",
-        f"{size}search: {stages} seeds; {len(found.seeds)} seeds reported",
+        f"{size}search: {first.trials} trials on {len(first.seeds)} seed{'s' * (len(first.seeds) > 1)}{more}; "
+        f"{len(found.seeds)} seeds reported",
         f"solved: validation {metric} at {given['stopping.threshold']}, {given['stopping.hold']} times in a row",
         *((f"at most {most:,.0f} steps",) if isfinite(most) else ()),
     )

@@ -35,11 +35,12 @@ def figures(found: SearchedTable) -> "dict[drawing.Title, Figure]":
 def panels(found: Sequence[SearchedTable]) -> "tuple[Figure | None, Figure | None]":
     """Figures of some tables in one, a panel for each: who solves it in how many steps, and score over length.
 
-    A figure is null where no complete cell has anything to draw.
+    The first is null where no cell solves its case, and both where no cell is complete.
     """
     done = {one.table.name: [cell for cell in one.known if cell.complete and cell.lines] for one in found}
-    solved = [one for one in found if done[one.table.name]]
-    curved = [one for one in solved if one.lengths]
+    drawn = [one for one in found if done[one.table.name]]
+    solved = [one for one in drawn if any(cell.solved[0] for cell in done[one.table.name])]
+    curved = [one for one in drawn if one.lengths]
     first = second = None
     if solved:
         heights = [ROW * len(done[one.table.name]) + 1.3 for one in solved]
@@ -51,7 +52,7 @@ def panels(found: Sequence[SearchedTable]) -> "tuple[Figure | None, Figure | Non
     if curved:
         second = drawing.empty(WIDTH, CURVES * len(curved))
         for place, one in zip(second.subplots(len(curved), squeeze=False)[:, 0], curved, strict=True):
-            _draw_curves(place, done[one.table.name])
+            _draw_curves(place, done[one.table.name], one.order_blind)
             place.set_title(one.table.title)
     return first, second
 
@@ -85,11 +86,11 @@ def _mark_solved(axes: "Axes", found: SearchedTable, cells: list[SearchedCell]) 
 
 def _curves(found: SearchedTable, cells: list[SearchedCell]) -> "Figure":
     figure, axes = drawing.subplot(WIDTH, CURVES)
-    _draw_curves(axes, cells)
+    _draw_curves(axes, cells, found.order_blind)
     return figure
 
 
-def _draw_curves(axes: "Axes", cells: list[SearchedCell]) -> None:
+def _draw_curves(axes: "Axes", cells: list[SearchedCell], blind: float | None) -> None:
     """A line per cell: the median normalised score at every length, of the seeds that solved the case; of all reported
     seeds where none of any cell did.
     """
@@ -101,6 +102,8 @@ def _draw_curves(axes: "Axes", cells: list[SearchedCell]) -> None:
         label = f"{drawing.plain(cell.name)} ({cell.solved[0] if able else len(cell.lines)})"
         axes.plot(*zip(*points, strict=True), color=colour, linestyle=dash, marker="o", markersize=3, label=label)
     axes.axhline(0.9, color="#888888", linewidth=0.7, label="held from 0.9")
+    if blind is not None:
+        axes.axhline(blind, color="#888888", linewidth=0.7, linestyle="dashdot", label="order-blind predictor")
     drawing.trivial(axes, 0.0)
     axes.set_xscale("log")
     axes.set_xlabel("length")
@@ -111,7 +114,7 @@ def _draw_curves(axes: "Axes", cells: list[SearchedCell]) -> None:
 
 
 def _search(found: SearchedTable, cells: list[SearchedCell]) -> "Figure":
-    """A line per cell: a mark per trial at its rate, full where its first seed solved the case."""
+    """A line per cell: a mark per trial at its rate, by the score of its first seed."""
     figure, axes = drawing.subplot(WIDTH, ROW * len(cells) + 1.1)
     for place, cell in enumerate(cells):
         for trial, lines in cell.trials.items():
@@ -119,13 +122,15 @@ def _search(found: SearchedTable, cells: list[SearchedCell]) -> "Figure":
             rate = next((float(value(word)) for word in words if key(word) == RATE), None)
             if rate is None:
                 continue
-            fill = drawing.colour(0) if isfinite(steps(lines[0])) else "none"
-            axes.plot([rate], [place], "o", markersize=5, markerfacecolor=fill, markeredgecolor=drawing.colour(0))
+            score = cell.normalised(lines[0])
+            share = min(max(score, 0.0), 1.0) if isfinite(score) else 0.0
+            axes.plot([rate], [place], "o", markersize=5, color=drawing.colour(0), fillstyle="none")
+            axes.plot([rate], [place], "o", markersize=5, color=drawing.colour(0), alpha=share, markeredgewidth=0)
+            if isfinite(steps(lines[0])):
+                axes.plot([rate], [place], "+", markersize=8, color=drawing.colour(0))
             if trial == cell.state.chosen:
-                axes.plot(
-                    [rate], [place], "o", markersize=10, markerfacecolor="none", markeredgecolor=drawing.colour(1)
-                )
+                axes.plot([rate], [place], "o", markersize=10, color=drawing.colour(1), fillstyle="none")
     drawing.name_lines(axes, (cell.name for cell in cells))
     axes.set_xscale("log")
-    axes.set_xlabel("learning rate of the trial; full: its first seed solved the case; ringed: chosen")
+    axes.set_xlabel("learning rate of the trial; darker: the score of its first seed; a plus: solved; ringed: chosen")
     return figure

@@ -26,7 +26,7 @@ from orthobench.study.tables.claim import StatedClaim
 from orthobench.study.tables.composed import ComposedTable
 from orthobench.study.tables.table import Table
 from orthobench.study.verdicts.searched import SearchedTable, in_order, joined, quartiles, searched_table
-from orthobench.study.verdicts.searched_claims import outcomes
+from orthobench.study.verdicts.searched_claims import outcomes, turned
 from orthobench.study.winner import of_row
 from tests.conftest import write
 
@@ -113,8 +113,8 @@ def test_claims_are_shown_as_held_or_not(found: SearchedTable) -> None:
     ("written", "told"),
     [
         ("2026-01-01 12:00 UTC", "before the runs"),
-        ("2026-01-03 12:00 UTC", "after 1 run"),
-        ("2026-01-09 00:00 UTC", "after 2 runs"),
+        ("2026-01-03 12:00 UTC", "after 1 of 2 runs"),
+        ("2026-01-09 00:00 UTC", "after all 2 runs"),
         (None, "not said"),
     ],
 )
@@ -131,6 +131,32 @@ def test_a_claim_says_how_many_runs_of_its_cells_were_there_before_it(
     assert when(table.claims[0], replace(found, table=table, lines=tuple(lines))) == told
 
 
+@pytest.mark.parametrize(
+    ("here", "there", "test", "told"),
+    [
+        ([0.9, 0.8, 0.1], [0.5, 0.5, 0.3], {}, ["at 16 b has the higher median, 0.30 against 0.10"]),
+        ([0.9, 0.4, 0.1], [0.5, 0.5, 0.3], {}, ["at 8 and beyond b has the higher median, 0.50 against 0.40"]),
+        (
+            [0.4, 0.6, 0.1],
+            [0.5, 0.5, 0.3],
+            {},
+            ["at 4 and 1 greater length b has the higher median, 0.50 against 0.40"],
+        ),
+        ([0.9, 0.4, 0.3], [0.5, 0.5, 0.3], {"margin": 0.2}, []),
+    ],
+)
+def test_a_comparison_says_from_which_length_on_the_medians_contradict_it(
+    here: list[float], there: list[float], test: dict[str, float], told: list[str]
+) -> None:
+    curves = {"a": here, "b": there}
+    cells: Any = {
+        name: SimpleNamespace(reached_by_length=dict(zip((4, 8, 16), one, strict=True))) for name, one in curves.items()
+    }
+    verb = "not_worse" if test else "better"
+    assert turned({verb: ["a"], "than": ["b"], **test}, cells) == told
+    assert turned({"solves": ["a"], "seeds": 1}, cells) == []
+
+
 @pytest.mark.parametrize("written", ["2026-01-01", "yesterday", "2026-13-01 12:00 UTC"])
 def test_a_time_that_is_none_is_refused(written: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"claims\[0\]\.written: .* is no time; write it as 2026-11-27 08:29 UTC"):
@@ -143,7 +169,7 @@ def test_a_document_has_no_number_of_a_cell_that_did_not_learn(found: SearchedTa
     assert rows["lstm"][1:6] == ["did not learn", "", "", "", ""]
     assert rows["gru"][1:5] == ["solved by nine tenths of the seeds", "5/5 [0.48, 1.00]", "300 [200, 400]", "8"]
     assert "irnn" not in rows
-    assert "not run yet: irnn; no sentence speaks of them." in shown.notes
+    assert "Not run yet: irnn." in shown.notes
 
 
 @pytest.mark.parametrize("test", [{"below": 32}, {"at_least": 9}])

@@ -20,7 +20,7 @@ from orthobench.scan.fused.matrix_state import matrix_scan
 from orthobench.scan.reference import projected
 
 WINDOW = 32  # steps, or writes where those at once are products of matrices; measured on a CPU at B=50
-LONGER = 96  # steps of one in which the recurrence is run, and not solved; measured on a CPU at B=50 and 10
+LONGER, ROWS = 96, 4800  # steps of one in which the recurrence is run, and not solved; of all sequences together
 
 MatrixScanner = Callable[[Tensor, Tensor, Tensor | None, Tensor, bool, Tensor | None], tuple[Any, ...]]
 orthogonal_scan: MatrixScanner = partial(matrix_scan, read=orthogonalised)

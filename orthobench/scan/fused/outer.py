@@ -19,7 +19,7 @@ from orthobench.cells.base import State
 from orthobench.cells.convolution import Convolve
 from orthobench.cells.outer import Writes
 from orthobench.scan.fused.convolution import convolve
-from orthobench.scan.fused.matrix_cells import LONGER, WINDOW, in_windows
+from orthobench.scan.fused.matrix_cells import LONGER, ROWS, WINDOW, in_windows
 
 OuterScanner = Callable[[Writes, Tensor], tuple[Tensor, Tensor]]
 
@@ -73,5 +73,5 @@ def run(
         o, S = scan(writes, S)
         return cell.read(o, *told), (S, *before)
 
-    steps = WINDOW // 2 if scan is outer_scan else LONGER
+    steps = WINDOW // 2 if scan is outer_scan else max(WINDOW, min(LONGER, ROWS // max(len(x), 1)))
     return in_windows(window, cell, x, state, None if whole else steps)

@@ -47,9 +47,10 @@ def convolve(x: Tensor, before: Tensor, kernel: Tensor, shift: Tensor | None = N
         )
     if shift is not None and shift.shape != (M,):
         raise ValueError(f"inputs {tuple(x.shape)} and a shift {tuple(shift.shape)} do not fit.")
-    given = (before, kernel) if shift is None else (before, kernel, shift)
+    given = [before, kernel, *(() if shift is None else (shift,))]
     if any(tensor.dtype != x.dtype or tensor.device != x.device for tensor in given):
-        raise ValueError(f"inputs {x.dtype}, {before.dtype} before them and a kernel {kernel.dtype} do not fit.")
+        types = f"inputs {x.dtype}, {before.dtype} before them and a kernel {kernel.dtype}"
+        raise ValueError(f"{types}{'' if shift is None else f' with a shift {shift.dtype}'} do not fit.")
     latest = torch.cat([before, x[:, max(T - K + 1, 0) :]], dim=1)
     return CausalConvolution.apply(x, before, kernel, shift), latest[:, latest.shape[1] - K + 1 :]
 

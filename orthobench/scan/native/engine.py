@@ -1,9 +1,10 @@
 """The loops of the fused engine in C, for CPUs.
 
 It has the families, gradients and saved tensors of `fused`, whose files have the equations, and more: the LSTM, the
-sLSTM, complex states, and recurrences that are linear in the state, be it a vector or a matrix. C computes the steps
-and torch the projection. Weights are packed once per call, and activations are applied while their block is in cache.
-Denormal numbers count as zero in the loops: gradients that vanish would take some processors many times as long.
+sLSTM, complex states, and recurrences that are linear in the state, be it a vector or a matrix. C computes the steps,
+and for many cells the projection. Weights are packed once per call, and activations are applied while their block is in
+cache. Denormal numbers count as zero in the loops: gradients that vanish would take some processors many times as
+long.
 """
 
 from collections.abc import Callable

@@ -17,9 +17,9 @@ Window window_of(const HeadSequences *s, int64_t block, int64_t backward, REAL *
     return w;
 }
 
-/* `past` rows of what is convolved, from `from` to `to`. */
-static void copy_past(const Window *w, const REAL *from, int64_t from_row, REAL *to, int64_t to_row) {
-    for (int64_t i = 0; i < w->past; i++)
+/* Rows of what is convolved, from `from` to `to`. */
+static void copy_past(const Window *w, int64_t rows, const REAL *from, int64_t from_row, REAL *to, int64_t to_row) {
+    for (int64_t i = 0; i < rows; i++)
         memcpy(to + i * to_row, from + i * from_row, w->s->channels * sizeof(REAL));
 }
 
@@ -30,14 +30,14 @@ void enter(Window *w, int64_t row, int64_t backward) {
     w->row = row, w->unit = row / s->unit, w->start = w->count = 0;
     if (!backward) return;
     w->convolution.dkernel = s->dkernel + w->unit * s->K * s->channels;
-    copy_past(w, past_of(w, s->dP), s->channels, w->dp, w->W);
+    copy_past(w, w->past, past_of(w, s->dP), s->channels, w->dp, w->W);
 }
 
 void leave(const Window *w, int64_t backward) {
     const HeadSequences *s = w->s;
-    if (backward) copy_past(w, w->dp, w->W, past_of(w, s->dP), s->channels);
-    else if (s->T) copy_past(w, w->p + w->count * w->W, w->W, past_of(w, s->P), s->channels);
-    else copy_past(w, past_of(w, s->P0), s->channels, past_of(w, s->P), s->channels);
+    if (backward) copy_past(w, w->past, w->dp, w->W, past_of(w, s->dP), s->channels);
+    else if (s->T) copy_past(w, w->past, w->p + w->count * w->W, w->W, past_of(w, s->P), s->channels);
+    else copy_past(w, w->past, past_of(w, s->P0), s->channels, past_of(w, s->P), s->channels);
 }
 
 static Tokens tokens_of(const Window *w, int64_t t) {
@@ -50,7 +50,7 @@ void open_window(Window *w, int64_t start) {
     int64_t W = w->W, V = w->V, begin = start < w->past ? 0 : start - w->past;
     w->start = start, w->count = s->T - start < w->steps ? s->T - start : w->steps;
     if (w->dp) foresee(s->dY + (w->row * s->T + start) * s->N, w->count * s->N);
-    if (start < w->past) copy_past(w, past_of(w, s->P0) + start * s->channels, s->channels, w->p, W);
+    if (start < w->past) copy_past(w, w->past - start, past_of(w, s->P0) + start * s->channels, s->channels, w->p, W);
     REAL *p = w->p + place_of(w, begin) * W;
     const REAL *x = s->X + begin * s->X_time + w->row * s->X_row;
     int64_t rows = start + w->count - begin, at = w->row * s->T + start;

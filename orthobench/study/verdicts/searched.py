@@ -163,6 +163,8 @@ class SearchedTable:
         lines: all runs that fill it.
         notes: one sentence for each record that fills nothing, or whose constrained matrix left its set.
         beside: the complete cells of the table that this one is like, in the order of `known`; empty for most.
+        order_blind: the normalised score, in the range of training, of a predictor that knows how often each token was
+            shown and not in which order; null where it is not known.
     """
 
     table: Table
@@ -174,6 +176,7 @@ class SearchedTable:
     notes: tuple[str, ...] = ()
     made_by: MadeBy = MadeBy({}, {})  # noqa: RUF009  (it is frozen)
     beside: tuple[SearchedCell, ...] = ()
+    order_blind: float | None = None
 
     @cached_property
     def known(self) -> list[SearchedCell]:
@@ -289,8 +292,11 @@ def searched_table(table: Table, results: Path, preset: str = FULL, further: Seq
     notes = (*found.notes, *found.lost)
     like = table.original if found.lines else None
     other = () if like is None else searched_table(like, results, preset).known
-    beside = tuple(cell for cell in other if cell.complete)
-    return SearchedTable(table, preset, score, cells, found.lines, lengths, notes, made_by(found.lines), beside)
+    beside, name = tuple(cell for cell in other if cell.complete), score.name.rpartition("/")[2]
+    blind = composed.order_blind(first, name).get(None) if found.lines else None
+    blind = None if blind is None else score.normalised(blind, composed.baseline(first, name))
+    made = made_by(found.lines)
+    return SearchedTable(table, preset, score, cells, found.lines, lengths, notes, made, beside, blind)
 
 
 def _cell(

@@ -41,14 +41,15 @@ class ClaimOutcome:
     detail: str = ""
 
 
-def runs_before(stated: StatedClaim, found: SearchedTable) -> int | None:
-    """Count the runs of the cells of a claim that were finished when it was written; null where it does not say when.
+def runs_before(stated: StatedClaim, found: SearchedTable) -> tuple[int, int] | None:
+    """Count the runs of the cells of a claim that were finished when it was written, and those that there are.
 
-    A run whose record does not say when it was finished counts.
+    Null where the claim does not say when. A run whose record does not say when it was finished counts.
     """
     time, rows = stated.time, tuple(f"{name}_{TRIAL}" for name in rows_of(stated.test))
     ends = [line.values.get("finished") for line in found.lines if line.row.startswith(rows)]
-    return None if time is None else sum(end is None or datetime.fromisoformat(end) < time for end in ends)
+    before = None if time is None else sum(end is None or datetime.fromisoformat(end) < time for end in ends)
+    return None if before is None else (before, len(ends))
 
 
 def check_claims(table: Table) -> None:
@@ -120,10 +121,28 @@ def outcomes(found: SearchedTable) -> list[ClaimOutcome]:
             if undone:
                 result.append(ClaimOutcome(stated, UNRUN, f"not complete: {', '.join(undone)}"))
                 continue
-            result.append(ClaimOutcome(stated, WORDS.get(verdict.word, OPEN), verdict.detail or verdict.mark))
+            told = [verdict.detail or verdict.mark, *turned(stated.test, cells)]
+            result.append(ClaimOutcome(stated, WORDS.get(verdict.word, OPEN), "; ".join(told)))
         else:
             result.append(_counted(stated, [cells[name] for name in rows_of(stated.test)]))
     return result
+
+
+def turned(test: dict[str, Any], cells: dict[str, SearchedCell]) -> list[str]:
+    """Tell from which tested length on the medians of all seeds contradict a comparison, which is made in training."""
+    if claim_rule.verb_of(test) not in ("better", "not_worse"):
+        return []
+    margin, told = test.get("margin", 0.0), []
+    for first, other in claim_rule.pairs(test):
+        here, there = cells[first].reached_by_length, cells[other].reached_by_length
+        lengths = sorted(here.keys() & there.keys())
+        least = next((one for one in lengths if here[one] < there[one] - margin), None)
+        if least is not None:
+            later = [here[one] < there[one] - margin for one in lengths if one > least]
+            more = f" and {sum(later)} greater length{'s' * (sum(later) > 1)}" if any(later) else ""
+            on = " and beyond" if later and all(later) else more
+            told.append(f"at {least:,}{on} {other} has the higher median, {there[least]:.2f} against {here[least]:.2f}")
+    return told
 
 
 def _counted(stated: StatedClaim, cells: list[SearchedCell]) -> ClaimOutcome:
@@ -133,11 +152,10 @@ def _counted(stated: StatedClaim, cells: list[SearchedCell]) -> ClaimOutcome:
         return ClaimOutcome(stated, UNRUN, f"not complete: {', '.join(undone)}")
     test = stated.test
     if "solves" in test:
-        counts = {cell.name: cell.solved[0] if cell.lines else 0 for cell in cells}
-        held = [count >= test["seeds"] if "seeds" in test else count <= test["at_most"] for count in counts.values()]
-        return ClaimOutcome(
-            stated, HELD if all(held) else FAILED, ", ".join(f"{name} {count}" for name, count in counts.items())
-        )
+        counts = [cell.solved[0] for cell in cells]
+        held = [count >= test["seeds"] if "seeds" in test else count <= test["at_most"] for count in counts]
+        told = ", ".join(f"{cell.name} {count} of {len(cell.seeds)}" for cell, count in zip(cells, counts, strict=True))
+        return ClaimOutcome(stated, HELD if all(held) else FAILED, told)
     able = [cell for cell in cells if cell.solved[0]]
     if not able:
         return ClaimOutcome(stated, OPEN, "no seed of these cells solves the case")

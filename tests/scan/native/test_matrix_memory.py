@@ -76,6 +76,12 @@ def test_the_usual_width_is_as_near_as_the_loop(name: str) -> None:
     assert_as_near_as_the_loop(cell, draw(3, 40, 16), cell.initial_state(3))
 
 
+@pytest.mark.parametrize("T", [60, 150])
+def test_a_convolution_longer_than_a_window(T: int) -> None:
+    cell = make(DeltaProduct, heads=1, convolution=70)
+    assert_equal(cell, draw(2, T, 3), start(cell, 2))
+
+
 @pytest.mark.parametrize("gate", ["i", "f"])
 @pytest.mark.parametrize("bias", [-1e4, -50.0, 50.0, 1e4])
 def test_gates_of_an_mlstm_far_from_one(gate: str, bias: float) -> None:

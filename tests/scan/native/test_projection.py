@@ -45,7 +45,7 @@ def test_bits_do_not_depend_on_threads() -> None:
 
 @pytest.mark.parametrize(("units", "looked_up"), [(1, True), (3, True), (4, False)])
 def test_loops_look_tokens_up_where_their_sums_are_smaller_than_the_projection(units: int, looked_up: bool) -> None:
-    cell, x = random_cell(MinGRU), tokens(2, 6, width=5)
+    cell, x = random_cell(MinGRU), tokens(4, 12, width=5)
     given, U, bias = source(cell, x, Cell, units)
     assert bias is None
     if looked_up:
@@ -63,6 +63,20 @@ def test_tokens_of_many_sequences_in_any_order_of_memory(cls: type[Cell], dtype:
     cell = random_cell(cls)
     x = tokens(30, 40, width=5).to(dtype).T
     assert_equal(cell, x, start(cell, 40))
+
+
+def test_no_tokens_are_left_to_the_projection() -> None:
+    cell = random_cell(MinGRU)
+    given, U, _ = source(cell, torch.zeros(0, 5, dtype=torch.int64), Cell, 0)
+    assert (given.shape, U) == ((0, 5, len(cell.U)), None)
+
+
+@pytest.mark.parametrize("cls", [MinGRU, MLSTM])
+def test_a_bias_in_another_type_is_taken_as_that_of_the_matrix(cls: type[Cell]) -> None:
+    cell = random_cell(cls).float()
+    cell.b = torch.nn.ParameterDict({gate: torch.nn.Parameter(b.double()) for gate, b in cell.b.items()})
+    h, _ = engine.run(cell, tokens(4, 20), cell.initial_state(4))
+    torch.testing.assert_close(h, reference.run(cell, tokens(4, 20), cell.initial_state(4))[0])
 
 
 def test_tokens_below_zero_are_left_to_what_refuses_them() -> None:
