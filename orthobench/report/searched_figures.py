@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 WIDTH, ROW, CURVES = 7.2, 0.24, 4.6  # inches: of a figure, of a cell's line, of curves
 RATE = "optimizer.lr"
+NAMED = 12  # cells of which the score by length has a name
 
 
 def figures(found: SearchedTable) -> "dict[drawing.Title, Figure]":
@@ -52,7 +53,7 @@ def panels(found: Sequence[SearchedTable]) -> "tuple[Figure | None, Figure | Non
     if curved:
         second = drawing.empty(WIDTH, CURVES * len(curved))
         for place, one in zip(second.subplots(len(curved), squeeze=False)[:, 0], curved, strict=True):
-            _draw_curves(place, done[one.table.name], one.order_blind)
+            _draw_curves(place, one, done[one.table.name])
             place.set_title(one.table.title)
     return first, second
 
@@ -86,31 +87,39 @@ def _mark_solved(axes: "Axes", found: SearchedTable, cells: list[SearchedCell]) 
 
 def _curves(found: SearchedTable, cells: list[SearchedCell]) -> "Figure":
     figure, axes = drawing.subplot(WIDTH, CURVES)
-    _draw_curves(axes, cells, found.order_blind)
+    _draw_curves(axes, found, cells)
     return figure
 
 
-def _draw_curves(axes: "Axes", cells: list[SearchedCell], blind: float | None) -> None:
+def _draw_curves(axes: "Axes", found: SearchedTable, cells: list[SearchedCell]) -> None:
     """A line per cell: the median normalised score at every length, of the seeds that solved the case; of all reported
-    seeds where none of any cell did.
+    seeds where none of any cell did. The first cells have names, the others are grey.
     """
+    least, most = ComposedTable(found.table, found.preset).lengths(next(iter(found.table.rows)))[1]
+    axes.axvspan(least, most, color="#888888", alpha=0.15, linewidth=0, label="in training")
     able = [cell for cell in cells if cell.holds]
-    for place, cell in enumerate(able or [cell for cell in cells if cell.lines]):
+    shown = able or [cell for cell in cells if cell.lines]
+    for place, cell in enumerate(shown):
         scores = cell.holds if able else cell.reached_by_length
-        colour, dash = drawing.dashed(place)
         points = [(length, score) for length, score in sorted(scores.items()) if isfinite(score)]
-        label = f"{drawing.plain(cell.name)} ({cell.solved[0] if able else len(cell.lines)})"
-        axes.plot(*zip(*points, strict=True), color=colour, linestyle=dash, marker="o", markersize=3, label=label)
+        if place < NAMED:
+            colour, dash = drawing.dashed(place)
+            label = f"{drawing.plain(cell.name)} ({cell.solved[0] if able else len(cell.lines)})"
+            axes.plot(*zip(*points, strict=True), color=colour, linestyle=dash, marker="o", markersize=3, label=label)
+        else:
+            label = f"{len(shown) - NAMED} others" if place == NAMED else None
+            axes.plot(*zip(*points, strict=True), color="#888888", alpha=0.5, linewidth=0.7, zorder=1, label=label)
     axes.axhline(0.9, color="#888888", linewidth=0.7, label="held from 0.9")
-    if blind is not None:
-        axes.axhline(blind, color="#888888", linewidth=0.7, linestyle="dashdot", label="order-blind predictor")
+    if found.order_blind is not None:
+        dash = {"color": "#888888", "linewidth": 0.7, "linestyle": "dashdot"}
+        axes.axhline(found.order_blind, **dash, label="order-blind predictor")
     drawing.trivial(axes, 0.0)
     axes.set_xscale("log")
-    axes.set_xlabel("length")
-    axes.set_ylabel(
-        f"normalised score, median of {'the seeds that solved it' if able else 'all seeds; none solved it'}"
-    )
-    axes.legend(fontsize=7, ncols=2, frameon=False)
+    axes.set_xticks(list(found.lengths), [f"{length:,}" for length in found.lengths], fontsize=7)
+    axes.minorticks_off()
+    axes.set_xlabel("length or delay in the test")
+    axes.set_ylabel(f"score, median of {'the seeds that solved it' if able else 'all seeds; none solved it'}")
+    axes.legend(fontsize=7, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
 def _search(found: SearchedTable, cells: list[SearchedCell]) -> "Figure":
