@@ -108,7 +108,7 @@ tested; 1 is perfect. Each has one layer, a budget of {least:,} to {most:,} para
 and five fresh seeds."""
 ELSEWHERE = """\
 [All results](docs/results/findings.md), [how they were measured](docs/explanation/fair.md), \
-[the same with a search for each cell and 6,000 steps](docs/results/answer.md)."""
+[harder cases, with a search for each cell](docs/results/answer.md)."""
 PUBLISHED = """\
 Part of what these papers print has been run at full length. [Judging]({folder}judging.md) defines each status.
 """

@@ -8,7 +8,7 @@ from orthobench.study.verdicts.fair import FairTable
 from orthobench.study.verdicts.fair_entry import FairEntry
 
 NEEDS = {  # the table and the case that test a need, and the length to which a cell has to hold it
-    "hold a symbol until an unpredictable cue": ("fair/cued_copying", "digits=3", 160),
+    "hold three digits until an unpredictable cue": ("fair/cued_copying", "digits=3", 160),
     "recall after a fixed delay": ("fair/copying", "T=200", 200),
     "look a value up by its key": ("fair/cued_recall", "", 128),
     "track a state": ("fair/group_word", "", 256),
