@@ -141,5 +141,6 @@ def _search(found: SearchedTable, cells: list[SearchedCell]) -> "Figure":
                 axes.plot([rate], [place], "o", markersize=10, color=drawing.colour(1), fillstyle="none")
     drawing.name_lines(axes, (cell.name for cell in cells))
     axes.set_xscale("log")
-    axes.set_xlabel("learning rate of the trial; darker: the score of its first seed; a plus: solved; ringed: chosen")
+    marks = "darker: a higher score of its first seed; plus: it solved the case; ring: chosen"
+    axes.set_xlabel(f"learning rate of a trial\n{marks}")
     return figure
