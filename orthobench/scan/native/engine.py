@@ -122,7 +122,9 @@ def values_per_step(cell: Any) -> int:
         return matrix_memory.values_per_step(cell)
     if isinstance(cell, PDSSM):
         return pdssm.values_per_step(cell)
-    return matrix_cells.values_per_step(cell) if isinstance(cell, Outer) else cell.values_per_step
+    if isinstance(cell, Outer):  # whose windows are longer
+        return matrix_cells.values_per_step(cell) + len(cell.U) // 4
+    return cell.values_per_step
 
 
 @uncompiled  # C is given addresses
