@@ -239,7 +239,8 @@ def _quartiles(found: tuple[float, float, float] | None, decimals: int = 0) -> S
 
 
 def _score(score: float | None) -> Shown:
-    return NOTHING if score == -inf else number(score, 2)
+    """A normalised score with two decimals, whose zero has no sign."""
+    return NOTHING if score in (None, -inf) else Quantity(round(score, 2) + 0.0, 2)
 
 
 def _facts(found: SearchedTable) -> tuple[str, ...]:

@@ -55,7 +55,7 @@ def _show(shown: "Section", nothing: str = "nothing is recorded") -> None:
         say(f"  {nothing}")
     from orthobench.report.fair import BY_RATE
 
-    for grid in (grid for grid in shown.grids if grid.subject != BY_RATE):
+    for grid in (grid for grid in shown.grids if grid.rows and grid.subject != BY_RATE):
         if grid.case or grid.subject:
             say(f"  {', '.join(text for text in (grid.case, grid.subject) if text)}")
         _print(grid.headers, [[str(cell) for cell in row] for row in grid.rows])
@@ -66,5 +66,4 @@ def _show(shown: "Section", nothing: str = "nothing is recorded") -> None:
 def _print(headers: list[str], rows: list[list[str]]) -> None:
     """The columns that say something."""
     kept = [i for i in range(len(headers)) if any(row[i] for row in rows)]
-    if rows:
-        columns([headers[i] for i in kept], [[row[i] for i in kept] for row in rows])
+    columns([headers[i] for i in kept], [[row[i] for i in kept] for row in rows])

@@ -210,6 +210,15 @@ def test_a_table_that_could_not_be_rendered_is_refused_before_anything_is_run(re
     assert not Path("runs").exists()
 
 
+def test_compare_of_a_searched_table_has_no_heading_without_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "fair2/cued_copying", RESULTS]) == 0
+    out = capsys.readouterr().out.splitlines()
+    headings = [i for i, text in enumerate(out) if text.startswith(("  by length", "  effects", "  claims"))]
+    assert len(headings) >= 2
+    assert all(out[i + 1].split()[0] in ("cell", "claim") for i in headings), "the headers of its columns"
+    assert not any("-0.00" in text for text in out)
+
+
 def test_a_plan_that_is_asked_to_stop_stops(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
