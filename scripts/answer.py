@@ -25,7 +25,7 @@ from orthobench.study.verdicts.searched_claims import FAILED, UNRUN, outcomes
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS, FOLDER = ROOT / "results", ROOT / "docs" / "results"
 PAGE, SOLVED, LENGTHS = FOLDER / "answer.md", FOLDER / "answer-solved.svg", FOLDER / "answer-lengths.svg"
-NEAREST = 3  # cells that are named where none solves a case
+NEAREST = 3  # cells that are named of those that do not solve a case
 SHOWN = ("cell", "solved", "steps", "horizon", "score", "ms a step", "state, bytes")
 FAR = "score at longer delays or lengths"
 BEFORE = {  # the same case of the first protocol, with 2,000 steps
@@ -124,15 +124,17 @@ def run() -> str:
 
 
 def outcome(found: SearchedTable) -> str:
-    """Which of the complete cells solve a case; where none does, those whose median score is greatest."""
+    """Which of the complete cells solve a case, how near the best of the others come, and which did not learn it."""
     cells = complete(found)
-    groups = [(name, [cell.name for cell in cells if cell.group == place]) for place, name in enumerate(GROUPS)]
-    told = [f"{name.capitalize()}: {', '.join(names)}." for name, names in groups if names and name != GROUPS[UNSOLVED]]
-    if not any(cell.group < UNSOLVED for cell in cells):
-        known = [(cell.reached[1], cell.name) for cell in cells if cell.reached and isfinite(cell.reached[1])]
-        nearest = [f"{name} {score:.2f}" for score, name in sorted(known, reverse=True)[:NEAREST]]
-        best = f" The greatest median scores: {', '.join(nearest)}.{ended(found)}" if nearest else ""
-        told.insert(0, f"None solves it.{best}")
+    names = {place: [cell.name for cell in cells if cell.group == place] for place in range(len(GROUPS))}
+    known = [(one.reached[1], one.name) for one in cells if one.group == UNSOLVED and one.reached]
+    nearest = [f"{name} {score:.2f}" for score, name in sorted(known, reverse=True)[:NEAREST] if isfinite(score)]
+    told = [f"{GROUPS[place].capitalize()}: {', '.join(names[place])}." for place in range(UNSOLVED) if names[place]]
+    told = told or [f"None solves it.{ended(found)}"]
+    if nearest:
+        told.append(f"The greatest median scores of cells that no seed solves: {', '.join(nearest)}.")
+    if names[UNLEARNT]:
+        told.append(f"Did not learn: {', '.join(names[UNLEARNT])}.")
     return " ".join(told)
 
 

@@ -92,23 +92,24 @@ def _curves(found: SearchedTable, cells: list[SearchedCell]) -> "Figure":
 
 
 def _draw_curves(axes: "Axes", found: SearchedTable, cells: list[SearchedCell]) -> None:
-    """A line per cell: the median normalised score at every length, of the seeds that solved the case; of all reported
-    seeds where none of any cell did. The first cells have names, the others are grey.
+    """A line per cell: the median normalised score at every length, of the seeds that solved the case; dashed, of all
+    reported seeds where none did. The first cells have names, the others are grey.
     """
     least, most = ComposedTable(found.table, found.preset).lengths(next(iter(found.table.rows)))[1]
     axes.axvspan(least, most, color="#888888", alpha=0.15, linewidth=0, label="in training")
-    able = [cell for cell in cells if cell.holds]
-    shown = able or [cell for cell in cells if cell.lines]
+    shown = [cell for cell in cells if cell.lines]
     for place, cell in enumerate(shown):
-        scores = cell.holds if able else cell.reached_by_length
+        scores = cell.holds or cell.reached_by_length
         points = [(length, score) for length, score in sorted(scores.items()) if isfinite(score)]
-        if place < NAMED:
-            colour, dash = drawing.dashed(place)
-            label = f"{drawing.plain(cell.name)} ({cell.solved[0] if able else len(cell.lines)})"
-            axes.plot(*zip(*points, strict=True), color=colour, linestyle=dash, marker="o", markersize=3, label=label)
-        else:
+        colour, marker = drawing.style(place)
+        if place >= NAMED:
             label = f"{len(shown) - NAMED} others" if place == NAMED else None
             axes.plot(*zip(*points, strict=True), color="#888888", alpha=0.5, linewidth=0.7, zorder=1, label=label)
+            continue
+        axes.plot(
+            *zip(*points, strict=True), color=colour, linestyle="solid" if cell.holds else "dashed", marker=marker,
+            markersize=3.5, linewidth=1.1, label=f"{drawing.plain(cell.name)} {cell.solved[0]}/{cell.solved[1]}",
+        )  # fmt: skip
     axes.axhline(0.9, color="#888888", linewidth=0.7, label="held from 0.9")
     if found.order_blind is not None:
         dash = {"color": "#888888", "linewidth": 0.7, "linestyle": "dashdot"}
@@ -118,7 +119,7 @@ def _draw_curves(axes: "Axes", found: SearchedTable, cells: list[SearchedCell]) 
     axes.set_xticks(list(found.lengths), [f"{length:,}" for length in found.lengths], fontsize=7)
     axes.minorticks_off()
     axes.set_xlabel("length or delay in the test")
-    axes.set_ylabel(f"score, median of {'the seeds that solved it' if able else 'all seeds; none solved it'}")
+    axes.set_ylabel("score, median of the seeds that solved it\n(dashed: of all, where none did)")
     axes.legend(fontsize=7, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
