@@ -116,7 +116,7 @@ def test_two_machines_of_one_processor_are_two(
     run_costs.write(run_costs.path_of(tmp_path), [kept(made=there), kept(digest=run_costs.START, T=None, made=here)])
     text = run_costs.path_of(tmp_path).read_text()
     if not cores:  # as a file of before
-        lines = [line.rsplit(",", 2)[0] for line in text.splitlines() if run_costs.START not in line]
+        lines = [line.rsplit(",", 3)[0] for line in text.splitlines() if run_costs.START not in line]
         run_costs.path_of(tmp_path).write_text("\n".join(lines) + "\n")
     monkeypatch.setattr(measuring, "made_on", lambda settings: here)
     monkeypatch.setattr(measuring, "measure", lambda settings: kept(made=here, step_s=5.0))
@@ -124,6 +124,39 @@ def test_two_machines_of_one_processor_are_two(
     costs = KnownCosts(tmp_path, tmp_path / "runs")
     assert costs.of(SHIPPED.settings(WORDS)).step_s == step_s
     assert costs.words == told
+
+
+@pytest.mark.parametrize(("code", "told"), [("own", "1 kept"), ("another", "1 measured"), ("", "1 measured")])
+def test_what_other_code_took_beside_the_runs_is_measured_again(
+    code: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = {**MADE, "code": "own"}
+    made = MADE | ({"code": code} if code else {})
+    run_costs.write(tmp_path / ".costs.csv", [kept(made=made), kept(digest=run_costs.START, T=None, made=made)])
+    monkeypatch.setattr(measuring, "code", lambda: "own")
+    monkeypatch.setattr(measuring, "made_on", lambda settings: here)
+    monkeypatch.setattr(measuring, "measure", lambda settings: kept(made=here, step_s=5.0))
+    monkeypatch.setattr(measuring, "start_up", lambda settings: kept(digest=run_costs.START, T=None, made=here))
+    costs = KnownCosts(tmp_path / "results", tmp_path)
+    costs.of(SHIPPED.settings(WORDS))
+    assert costs.words == told
+    assert all(one.made["code"] == "own" for one in run_costs.read(tmp_path / ".costs.csv")), "in its place"
+
+
+def test_the_code_of_a_step_is_that_of_its_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    found = measuring.code()
+    for part in ("scan/native", "report"):
+        (tmp_path / part).mkdir(parents=True)
+    monkeypatch.setattr(measuring.orthobench, "__file__", str(tmp_path / "__init__.py"))
+    seen = [found]
+    for name in ("scan/native/loop.c", "scan/fast.py", "scan/notes.md", "report/page.py"):
+        (tmp_path / name).write_text("one")
+        measuring.code.cache_clear()
+        seen.append(measuring.code())
+    monkeypatch.undo()
+    measuring.code.cache_clear()
+    assert len(set(seen)) == 3, "neither notes nor what writes a page is of a step"
+    assert measuring.code() == found
 
 
 def test_what_is_scaled_from_another_machine_says_from_which(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

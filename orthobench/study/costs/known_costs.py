@@ -1,4 +1,7 @@
-"""Costs of runs here: kept where measured once, scaled from another machine's, or measured now."""
+"""Costs of runs here: kept where measured once, scaled from another machine's, or measured now.
+
+What was measured beside the runs by other code, such as an earlier version, is measured again.
+"""
 
 from contextlib import suppress
 from pathlib import Path
@@ -33,7 +36,7 @@ class KnownCosts:
     def __init__(self, results: Path, runs: Path, record: bool = False) -> None:
         shipped, own = run_costs.path_of(results), runs / OWN
         self.path, self.record = shipped if record else own, record
-        self.known = [*run_costs.read(shipped), *(() if record else run_costs.read(own))]
+        self.known = [*run_costs.read(shipped), *(() if record else _of_this_code(run_costs.read(own)))]
         self.sources: dict[str, int] = {}
         self._failed: dict[str, OrthobenchError] = {}
         self._found: dict[str, tuple[KeptCost, str, float]] = {}
@@ -113,3 +116,9 @@ class KnownCosts:
         with suppress(StorageError, OSError):
             run_costs.write(self.path, [*run_costs.read(self.path), found])
         return found
+
+
+def _of_this_code(costs: list[KeptCost]) -> list[KeptCost]:
+    from orthobench.study.costs import measuring
+
+    return [one for one in costs if one.made.get(run_costs.CODE) == measuring.code()]

@@ -9,6 +9,7 @@ whose work no such clock sees, it is the one on the wall. Work is never measured
 measurements the least is the nearest.
 """
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -17,10 +18,13 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
 
 import torch
 from torch.nn.utils import clip_grad_norm_
 
+import orthobench
 from orthobench.common import system
 from orthobench.common.version import __version__
 from orthobench.config.settings import Settings
@@ -37,6 +41,8 @@ from orthobench.tasks.base import SPLITS, Split
 ENOUGH_S, LONG_S = 0.025, 0.3  # a measurement, and a step that is shortened
 SHORTEST = 25  # steps of a sequence that is measured in place of a longer one
 FEWEST = 16  # sequences that are measured in place of more: fewer would use a processor worse
+PARTS = ("cells", "ensemble", "layers", "models", "parametrizations", "run", "scan", "tasks")  # code of a step
+SOURCES = (".py", ".c", ".h", ".cuh")
 RATE = 1e10  # multiply-adds a second at least, by which it is told in advance which step would take long
 
 
@@ -105,7 +111,16 @@ def made_on(settings: Settings) -> dict[str, str]:
         "torch": torch.__version__,
         "version": __version__,
         "date": datetime.now(UTC).date().isoformat(),
+        "code": code(),
     }
+
+
+@cache
+def code() -> str:
+    """A digest of the files that run a step, of which another version may take another time."""
+    package = Path(orthobench.__file__).parent
+    files = (path for part in PARTS for path in (package / part).rglob("*") if path.suffix in SOURCES)
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sorted(files))).hexdigest()[:16]
 
 
 def busy() -> str | None:

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 MACHINE = ("device", "processor", "threads")
 FURTHER = ("cores", "memory")  # what tells machines of one processor apart; earlier files lack it
-MADE = (*MACHINE, "torch", "version", "date", *FURTHER)
+CODE = "code"  # a digest of what runs a step; earlier files lack it, too
+MADE = (*MACHINE, "torch", "version", "date", *FURTHER, CODE)
 SPLITS: "tuple[Split, ...]" = ("train", "val", "test")
 COUNTS = (*(f"{split}_batches" for split in SPLITS), "parameters", "peak_bytes")
 SECONDS = ("step_s", "batch_s", "setup_s", "curve_batches")
@@ -56,7 +57,7 @@ class KeptCost:
         batch_s: one batch of an evaluation.
         setup_s: data and model.
         curve_batches: the length curve, in such batches.
-        made: MADE, where, with what and when it was measured; without FURTHER in earlier files.
+        made: MADE, where, with what and when it was measured; without FURTHER and CODE in earlier files.
     """
 
     shape: str
@@ -340,7 +341,7 @@ def _kept(row: dict[str, str]) -> KeptCost:
     *batches, parameters, peak = (int(row[name]) for name in COUNTS)
     named = dict(zip(SECONDS, seconds, strict=True))
     counts: dict[Split, int] = dict(zip(SPLITS, batches, strict=True))
-    made = {name: row[name] for name in MADE if name not in FURTHER or row.get(name)}
+    made = {name: row[name] for name in MADE if name not in (*FURTHER, CODE) or row.get(name)}
     return KeptCost(
         row["shape"], lengths[0], row["digest"], row["alike"], lengths[1], counts, parameters, peak, **named, made=made
     )
