@@ -57,6 +57,7 @@ def conclude(logger: Any, settings: Settings, record: dict[str, Any]) -> None:
     if not getattr(logger, "mirror", False):
         with _harmless("take the scores", type(logger).__name__):
             logger.log_hyperparams(plain_settings(settings), scores(record), step=record["steps"])
+            logger.experiment.close()  # a thread of its own would write them some time later
         return
     import wandb
 
