@@ -147,7 +147,7 @@ def test_the_code_of_a_step_is_that_of_its_files(monkeypatch: pytest.MonkeyPatch
     found = measuring.code()
     for part in ("scan/native", "report"):
         (tmp_path / part).mkdir(parents=True)
-    monkeypatch.setattr(measuring.orthobench, "__file__", str(tmp_path / "__init__.py"))
+    monkeypatch.setattr(measuring, "PACKAGE", tmp_path)
     seen = [found]
     for name in ("scan/native/loop.c", "scan/fast.py", "scan/notes.md", "report/page.py"):
         (tmp_path / name).write_text("one")

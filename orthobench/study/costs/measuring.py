@@ -24,7 +24,6 @@ from pathlib import Path
 import torch
 from torch.nn.utils import clip_grad_norm_
 
-import orthobench
 from orthobench.common import system
 from orthobench.common.version import __version__
 from orthobench.config.settings import Settings
@@ -41,6 +40,7 @@ from orthobench.tasks.base import SPLITS, Split
 ENOUGH_S, LONG_S = 0.025, 0.3  # a measurement, and a step that is shortened
 SHORTEST = 25  # steps of a sequence that is measured in place of a longer one
 FEWEST = 16  # sequences that are measured in place of more: fewer would use a processor worse
+PACKAGE = Path(__file__).parents[2]
 PARTS = ("cells", "ensemble", "layers", "models", "parametrizations", "run", "scan", "tasks")  # code of a step
 SOURCES = (".py", ".c", ".h", ".cuh")
 RATE = 1e10  # multiply-adds a second at least, by which it is told in advance which step would take long
@@ -118,8 +118,7 @@ def made_on(settings: Settings) -> dict[str, str]:
 @cache
 def code() -> str:
     """A digest of the files that run a step, of which another version may take another time."""
-    package = Path(orthobench.__file__).parent
-    files = (path for part in PARTS for path in (package / part).rglob("*") if path.suffix in SOURCES)
+    files = (path for part in PARTS for path in (PACKAGE / part).rglob("*") if path.suffix in SOURCES)
     return hashlib.sha256(b"".join(path.read_bytes() for path in sorted(files))).hexdigest()[:16]
 
 
