@@ -71,9 +71,7 @@ def complete(found: SearchedTable) -> list[SearchedCell]:
 def budget(found: SearchedTable) -> str:
     """The case with its budget, such as `Cued copying, 10 digits (6,741 parameters, at most 6,000 steps)`."""
     given = {key(word): value(word) for word in found.table.common}
-    return (
-        f"{found.table.title} ({int(given['params']):,} parameters, at most {searched_figures.cap(found):,.0f} steps)"
-    )
+    return f"{found.table.title} ({int(given['params']):,} parameters, at most {found.cap:,.0f} steps)"
 
 
 def contradictions() -> str:
@@ -141,7 +139,7 @@ def outcome(found: SearchedTable) -> str:
 def ended(found: SearchedTable) -> str:
     """Tell how many reported runs went on to the last step, as they were still improving."""
     runs = [line for cell in complete(found) for line in cell.lines]
-    capped = sum((line.metric("steps") or 0) >= searched_figures.cap(found) for line in runs)
+    capped = sum((line.metric("steps") or 0) >= found.cap for line in runs)
     return (
         f" {capped} of {len(runs)} reported runs ended at the last step, before their loss was flat." if capped else ""
     )
@@ -158,8 +156,7 @@ def grid() -> str:
     """The complete cells by case: who solves it, how far, how near the others come, and what it costs."""
     rows, places = [], [searched.HEADERS.index(name) for name in SHOWN]
     for found in cases():
-        done = [cell for cell in found.known if cell.complete]
-        for cell, row in zip(done, searched.cells(found).rows, strict=True):
+        for cell, row in zip(complete(found), searched.cells(found).rows, strict=True):
             shown = dict(zip(SHOWN, (row[place] for place in places), strict=True))
             if cell.group == UNLEARNT:
                 shown["solved"] = GROUPS[UNLEARNT]

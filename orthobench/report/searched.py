@@ -9,7 +9,7 @@ from orthobench.config.words import key, value
 from orthobench.report import costs, document
 from orthobench.report.document import Document, Grid, Section
 from orthobench.report.quantities import NOTHING, Quantity, Shown, number
-from orthobench.report.searched_figures import cap, figures
+from orthobench.report.searched_figures import figures
 from orthobench.study.catalogue import SHIPPED, Catalogue
 from orthobench.study.statistics.ranks import FEWEST, correlation
 from orthobench.study.statistics.status import Interval
@@ -222,7 +222,7 @@ def _cells(found: SearchedTable, cell: SearchedCell) -> list[Shown]:
 
 def _steps(found: SearchedTable, cell: SearchedCell) -> Shown:
     """The quartiles of the steps until solved, `over 6,000` where a run was ended before."""
-    shown, most = _quartiles(cell.steps), f"over {cap(found):,.0f}"
+    shown, most = _quartiles(cell.steps), f"over {found.cap:,.0f}"
     return shown if isinstance(shown, str) else replace(shown, written=str(shown).replace("beyond", most))
 
 
@@ -249,7 +249,7 @@ def _facts(found: SearchedTable) -> tuple[str, ...]:
     size = f"{int(given['params']):,} parameters, " if "params" in given else ""
     first, *others = table.search.stages
     more = "".join(f", the best {stage.trials} of them on {len(stage.seeds)} more" for stage in others)
-    metric, most = given.get("stopping.metric", "score of the task"), cap(found)
+    metric, most = given.get("stopping.metric", "score of the task"), found.cap
     return (
         f"Track {table.track}",
         f"{size}search: {first.trials} trials on {len(first.seeds)} seed{'s' * (len(first.seeds) > 1)}{more}; "

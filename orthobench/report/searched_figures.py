@@ -1,7 +1,7 @@
 """Figures of a searched table: who solves it and in how many steps, score over length, and the search."""
 
 from collections.abc import Sequence
-from math import inf, isfinite
+from math import isfinite
 from typing import TYPE_CHECKING
 
 from orthobench.config.words import key, value
@@ -58,12 +58,6 @@ def panels(found: Sequence[SearchedTable]) -> "tuple[Figure | None, Figure | Non
     return first, second
 
 
-def cap(found: SearchedTable) -> float:
-    """The greatest number of steps of a run; infinite where epochs end it."""
-    most = ComposedTable(found.table, found.preset).settings(next(iter(found.table.rows))).trainer["max_steps"]
-    return most if most > 0 else inf
-
-
 def _solved(found: SearchedTable, cells: list[SearchedCell]) -> "Figure":
     figure, axes = drawing.subplot(WIDTH, ROW * len(cells) + 1.1)
     _mark_solved(axes, found, cells)
@@ -73,7 +67,7 @@ def _solved(found: SearchedTable, cells: list[SearchedCell]) -> "Figure":
 def _mark_solved(axes: "Axes", found: SearchedTable, cells: list[SearchedCell]) -> None:
     """A line per cell: a mark per reported seed at the step at which it had solved the case, crosses at the end."""
     runs = [line for cell in cells for line in cell.lines]
-    end = cap(found) if isfinite(cap(found)) else max((line.metric("steps") or 0.0 for line in runs), default=1.0)
+    end = found.cap if isfinite(found.cap) else max((line.metric("steps") or 0.0 for line in runs), default=1.0)
     for place, cell in enumerate(cells):
         values = [steps(line) for line in cell.lines]
         able = [step for step in values if isfinite(step)]

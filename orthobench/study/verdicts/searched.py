@@ -188,6 +188,12 @@ class SearchedTable:
         """The seeds that are reported."""
         return self.table.planned(self.preset)
 
+    @cached_property
+    def cap(self) -> float:
+        """The greatest number of steps of a run; infinite where epochs end it."""
+        most = ComposedTable(self.table, self.preset).settings(next(iter(self.table.rows))).trainer["max_steps"]
+        return most if most > 0 else inf
+
     def due(self, names: Collection[str]) -> dict[str, dict[str, tuple[int, ...]]]:
         """The seeds that are to be run next, by row of these cells, by cell in the table's order."""
         found = {cell.name: cell.due() for cell in self.cells if cell.name in names}
