@@ -63,6 +63,22 @@ class Network(Parametrized, ABC):
             Outputs, (B, O) or at every step (B, T, O), or at K `steps`; and the final state of every recurrent layer.
         """
 
+    def steps_of(self, cell: Any, x: Tensor, steps: Tensor | None, last: bool) -> Tensor | None:
+        """The steps (B, K) at which a layer's outputs are read: `steps` of the last layer, all of others (None).
+
+        Args:
+            cell: the layer's cell.
+            x: the network's inputs, (B, T, I) or tokens (B, T).
+            steps: see `forward`.
+            last: whether the readout reads the last step alone, which is then the only one of a cell whose outputs are
+                not its states.
+        """
+        if cell is not self.cells[-1]:
+            return None
+        if not last or not cell.returns_output or not x.shape[1] or torch.compiler.is_exporting():
+            return steps
+        return torch.full((len(x), 1), x.shape[1] - 1, device=x.device)
+
     def dropped(self, h: Tensor, rate: float) -> Tensor:
         """Return h (B, N) or (B, T, N), in training with a share `rate` of it zeroed; see `locked_dropout`."""
         if not rate or not self.training:

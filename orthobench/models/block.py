@@ -18,10 +18,11 @@ from orthobench.common.schema import Fraction, OptionalPositive, Positive
 from orthobench.errors import ConfigError
 from orthobench.models.base import Network
 from orthobench.models.recurrent import MakeCell, last_of, readout_bias
-from orthobench.models.segments import at_steps, over_steps
+from orthobench.models.segments import over_steps
 from orthobench.parametrizations.initializers import Rng, weight
 from orthobench.scan import recurrence, reference
 from orthobench.scan.inputs import checked
+from orthobench.scan.steps import at_steps
 
 EPSILON = 1e-5
 
@@ -124,13 +125,14 @@ class Block(Network):
             read = self._normed(h, i)
             if taps is not None and last:
                 seen, end = reference.run(cell, read, checked(cell, read, start), taps)
+                seen = at_steps(seen, steps)
             else:
-                seen, end = recurrence(cell, read, start, self.engine)
+                seen, end = recurrence(cell, read, start, self.engine, self.steps_of(cell, x, steps, self._once()))
             final.append(end)
-            if last and self.readout == "last" and self.pooling == "last":
+            if last and self._once():
                 h, seen = last_of(h), last_of(seen) if cell.returns_output else end[0]
             if last:
-                h, seen = at_steps(h, steps), at_steps(seen, steps)
+                h = at_steps(h, steps)
             h = h + self.dropped(self._branch(seen, i), self.dropout)
         if self.readout == "last" and self.pooling == "mean":
             h = h.mean(1)
@@ -138,8 +140,7 @@ class Block(Network):
 
     def multiply_adds(self, tokens: bool = False) -> int:
         """See `Network`: where only the last step is read, the last block's branch is taken once per sequence."""
-        once = self.readout == "last" and self.pooling == "last"
-        maps = [*self.V[:-1]] if once else [*self.V]
+        maps = [*self.V[:-1]] if self._once() else [*self.V]
         maps += [] if tokens else [self.encoder]
         maps += [self.output_weight] if self.readout == "all" else []
         return self._of_cells(tokens=False) + sum(p.numel() for p in maps)
@@ -151,6 +152,10 @@ class Block(Network):
             if cell is not self.cells[-1]:
                 h = h + self._branch(recurrence(cell, found[-1], None, self.engine)[0], i)
         return found
+
+    def _once(self) -> bool:
+        """Return True if the last step alone is read."""
+        return self.readout == "last" and self.pooling == "last"
 
     def _encoded(self, x: Tensor) -> Tensor:
         """E x + e, (B, T, D)."""

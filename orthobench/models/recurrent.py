@@ -16,10 +16,11 @@ from orthobench.cells.projection import linear
 from orthobench.common.schema import Fraction, OptionalPositive, Positive, did_you_mean
 from orthobench.errors import ConfigError
 from orthobench.models.base import Network
-from orthobench.models.segments import at_steps, over_steps
+from orthobench.models.segments import over_steps
 from orthobench.parametrizations.initializers import Rng, glorot_uniform, weight
 from orthobench.scan import recurrence, reference
 from orthobench.scan.inputs import checked
+from orthobench.scan.steps import at_steps
 
 MakeCell = Callable[[int, int], Cell]
 BIASES = ("zeros", "glorot", "torch", "truncated_normal 0.1")
@@ -163,8 +164,9 @@ class Recurrent(Network):
                 h = self._drop(h, "hidden")
             if taps is not None and cell is self.cells[-1]:
                 h, end = reference.run(cell, h, checked(cell, h, start), taps)
+                h = at_steps(h, steps)
             else:
-                h, end = recurrence(cell, h, start, self.engine)
+                h, end = recurrence(cell, h, start, self.engine, self.steps_of(cell, x, steps, self.readout == "last"))
             final.append(end)
             if self.readout == "last" and cell is self.cells[-1]:
                 # a slice of all states would send back a gradient full of zeros
@@ -172,7 +174,7 @@ class Recurrent(Network):
             h = cell.features(h)
         decoder = self.embedding if self.output_weight is None else self.output_weight
         assert decoder is not None
-        h = self._drop(at_steps(h, steps), "output")
+        h = self._drop(h, "output")
         narrow = len(decoder) < h.shape[-1]
         if h.dim() == 3 and (self.checkpoint is not None or (narrow and (h.is_cuda or _steps_first(h)))):
             # steps first, as most engines keep them, so that no copy in another order is made

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from orthobench.cells.base import Matrices, State
+from orthobench.scan.steps import at_steps
 
 STATES = "states"
 ROOTS = 4  # steps of a segment, in roots of all steps: shorter ones need less memory, and each call costs time
@@ -50,11 +51,6 @@ def over_steps(
         return network.whole(x, state, taps, steps)
     y, end = in_segments(network.whole, network.cells, x, state, network.checkpoint, network.readout == "all")
     return at_steps(y, steps), end
-
-
-def at_steps(h: Tensor, steps: Tensor | None) -> Tensor:
-    """Rows (B, K, N) of h (B, T, N) at the steps (B, K), which are different ones in every sequence; h where null."""
-    return h if steps is None else h.gather(1, steps[..., None].expand(-1, -1, h.shape[-1]))
 
 
 def in_segments(

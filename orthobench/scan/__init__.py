@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from orthobench.errors import ConfigError
 from orthobench.scan.engines import ENGINES, Engine, words
+from orthobench.scan.steps import at_steps
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -51,7 +52,9 @@ def choose(
     return engine, "asked for"
 
 
-def recurrence(cell: "Cell", x: "Tensor", h0: "State | None" = None, engine: str = "auto") -> "tuple[Tensor, State]":
+def recurrence(
+    cell: "Cell", x: "Tensor", h0: "State | None" = None, engine: str = "auto", steps: "Tensor | None" = None
+) -> "tuple[Tensor, State]":
     """Run `cell` over a sequence.
 
     Args:
@@ -61,6 +64,8 @@ def recurrence(cell: "Cell", x: "Tensor", h0: "State | None" = None, engine: str
         engine: auto, or the name of an engine, see `engines.py`. Empty batches and sequences always run on `reference`;
             `auto` also takes `reference` under the derivatives of torch.func and in forward mode. While anything traces
             or exports, whatever the engine, it is `reference`, whose loop torch.export may make one operator.
+        steps: the steps (B, K) whose outputs are wanted, from 0, different ones in a sequence; all T when None. Cells
+            for which an output costs much compute those alone, unless hooks of the cell are to see all.
 
     Returns:
         All hidden states (B, T, N), or the outputs (B, T, F) of a cell whose steps return them; and the final state.
@@ -69,21 +74,27 @@ def recurrence(cell: "Cell", x: "Tensor", h0: "State | None" = None, engine: str
         ConfigError: the engine cannot run the cell, or not under the transforms of torch.func that are active.
         ValueError: x or h0 has another shape, type or device than the cell needs.
     """
-    return cell(x, h0, run=partial(run_whole, engine=engine))
+    if cell._forward_hooks:
+        h, end = cell(x, h0, run=partial(run_whole, engine=engine))
+        return at_steps(h, steps), end
+    return cell(x, h0, run=partial(run_whole, engine=engine, steps=steps))
 
 
-def run_whole(cell: "Cell", x: "Tensor", h0: "State | None", engine: str) -> "tuple[Tensor, State]":
+def run_whole(
+    cell: "Cell", x: "Tensor", h0: "State | None", engine: str, steps: "Tensor | None" = None
+) -> "tuple[Tensor, State]":
     """Run what `recurrence` runs, without calling the cell: its hooks have acted."""
     import torch  # here, because listing the engines' names needs no torch
 
     from orthobench.parametrizations.traced import differentiating, traced
-    from orthobench.scan import exported, inputs, members, reference
+    from orthobench.scan import exported, inputs, members
 
     state = inputs.checked(cell, x, h0)
     if torch.compiler.is_exporting():
-        return exported.run(cell, x, state)
+        h, end = exported.run(cell, x, state)
+        return at_steps(h, steps), end
     if traced(x, cell.U, *state):
-        return reference.run(cell, x, state)
+        return ENGINES["reference"].run(cell, x, state, steps)
     name, _ = choose(cell, engine, sequences=len(x))
     if 0 in x.shape[:2]:
         name = "reference"
@@ -93,4 +104,4 @@ def run_whole(cell: "Cell", x: "Tensor", h0: "State | None", engine: str) -> "tu
                 f"engine={engine} has no forward mode and no torch.func.grad, jvp or hessian: use engine=reference."
             )
         name = "reference"
-    return members.run(ENGINES[name], cell, x, state)
+    return members.run(ENGINES[name], cell, x, state, steps)

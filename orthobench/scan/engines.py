@@ -2,13 +2,17 @@
 
 An engine is a module with three functions: `why_not(cell)`, `advantage(cell, device, sequences)` and
 `run(cell, x, state)`; a fourth, `values_per_step(cell)`, takes the place of the cell's where the engine keeps less than
-the plain loop. To add one, write such a module and add one line here: the values of `engine=`, the automatic choice,
-`orthobench bench`, ensembles and the estimate of memory all read this list.
+the plain loop. A table AT_STEPS, by class of cell, has functions `run(cell, x, state, steps)` for cells whose outputs
+cost more than their steps: they compute those of some steps alone. To add an engine, write such a module and add one
+line here: the values of `engine=`, the automatic choice, `orthobench bench`, ensembles and the estimate of memory all
+read this list.
 """
 
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from orthobench.scan.steps import at_steps
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -55,9 +59,18 @@ class Engine:
         own = getattr(self._functions, "values_per_step", None)
         return self.held * (cell.values_per_step if own is None else own(cell))
 
-    def run(self, cell: "Cell", x: "Tensor", state: "State") -> "tuple[Tensor, State]":
-        """Run the cell over x from `state`; see `reference.run`."""
-        return self._functions.run(cell, x, state)
+    def run(self, cell: "Cell", x: "Tensor", state: "State", steps: "Tensor | None" = None) -> "tuple[Tensor, State]":
+        """Run the cell over x from `state`, with the outputs at `steps` (B, K) alone if given; see `reference.run`."""
+        special = None if steps is None else self._at_steps(cell)
+        if special is not None:
+            return special(cell, x, state, steps)
+        h, end = self._functions.run(cell, x, state)
+        return at_steps(h, steps), end
+
+    def _at_steps(self, cell: "Cell") -> Any:
+        from orthobench.scan.families import lookup  # here, as it imports torch
+
+        return lookup(cell, getattr(self._functions, "AT_STEPS", {}))
 
     @property
     def _functions(self) -> Any:

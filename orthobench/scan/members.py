@@ -16,14 +16,20 @@ from orthobench.parametrizations.hooks import refresh
 from orthobench.parametrizations.traced import transforms
 from orthobench.scan import reference
 from orthobench.scan.engines import Engine
+from orthobench.scan.steps import at_steps
 
 core: Any = torch._C  # it has no type stubs
 
 
-def run(engine: Engine, cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
-    """Run `cell` over x from `state`, with or without members."""
+def run(engine: Engine, cell: Cell, x: Tensor, state: State, steps: Tensor | None = None) -> tuple[Tensor, State]:
+    """Run `cell` over x from `state`, with or without members; see `Engine.run`."""
     if engine.mapped or not transforms():
-        return engine.run(cell, x, state)
+        return engine.run(cell, x, state, steps)
+    h, end = _run_members(engine, cell, x, state)
+    return at_steps(h, steps), end
+
+
+def _run_members(engine: Engine, cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
     scanned = _Scan(cell, engine)
     own = dict([*scanned.named_parameters(), *scanned.named_buffers()])
     if not any(map(core._functorch.is_batchedtensor, (x, *own.values(), *state))):

@@ -14,6 +14,7 @@ from orthobench.parametrizations import base
 from orthobench.parametrizations.derivatives import first_only
 from orthobench.scan.fused.elman import Gradients
 from orthobench.scan.reference import projected
+from orthobench.scan.steps import at_steps
 
 aten = torch.ops.aten
 PRIVATE = {"flags": memory.MAP_PRIVATE | memory.MAP_ANONYMOUS} if hasattr(memory, "MAP_PRIVATE") else {}
@@ -46,23 +47,28 @@ class Attended(torch.autograd.Function):
         return *backward(dy, q, k, v, *found, 0.0, False, attn_mask=seen), None
 
 
-def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
-    """Run an `Attention` cell over x from `state`; see `reference.run`.
+def run(cell: Any, x: Tensor, state: State, steps: Tensor | None = None) -> tuple[Tensor, State]:
+    """Run an `Attention` cell over x from `state`, with the outputs at `steps` (B, K) alone if given; see
+    `reference.run`.
 
-    Queries are taken PART at a time, as none sees keys beyond its own part and the window before.
+    Queries are taken PART at a time, as none sees keys beyond its own part and the window before. Few steps that are
+    given are all the queries there are.
     """
     p = projected(cell, x, ()).transpose(0, 1)
     state = tuple(part.expand(len(p), *part.shape[1:]) for part in state)
     seen = []
     with torch.autocast(x.device.type, enabled=False):
+        if steps is not None and steps.shape[1] * (p.shape[1] + cell.window) <= PART * (PART + cell.window):
+            y, state = _part(cell, p, state, steps)
+            return F.linear(y, cell.O), state
         for part in p.split(PART, dim=1):
             y, state = _part(cell, part, state)
             seen.append(y)
-        return F.linear(torch.cat(seen, dim=1), cell.O), state
+        return at_steps(F.linear(torch.cat(seen, dim=1), cell.O), steps), state
 
 
-def _part(cell: Any, p: Tensor, state: State) -> tuple[Tensor, State]:
-    """Attended values (B, T, N) of projections p (B, T, 3 N), and the state behind them."""
+def _part(cell: Any, p: Tensor, state: State, steps: Tensor | None = None) -> tuple[Tensor, State]:
+    """Attended values (B, T, N), or (B, K, N) at `steps`, of projections p (B, T, 3 N), and the state behind them."""
     T, before = p.shape[1], cell.window - 1
     q, k, v = p.chunk(3, dim=-1)
     waits = base.reading_waits(state[2])
@@ -73,11 +79,14 @@ def _part(cell: Any, p: Tensor, state: State) -> tuple[Tensor, State]:
         for old, new in zip(state, (k, v, torch.ones_like(k[..., 0])), strict=True)
     )
     last = tuple(_last(part, before) for part in (keys, values, there))
-    age = now[:, None] - places
-    seen = ((age >= 0) & (age < cell.window))[None]
+    q = _turned(cell, q, now)
+    if steps is not None:
+        q, now = q.gather(2, steps[:, None, :, None].expand(-1, cell.heads, -1, cell.width)), now[steps]
+    age = now[..., None] - places
+    seen = ((age >= 0) & (age < cell.window)).expand(len(p) if steps is not None else 1, *age.shape[-2:])
     if waits or not there.all():
         seen = seen & (there != 0)[:, None]
-    q, keys, values = _turned(cell, q, now), _turned(cell, keys, places), cell.turned(values)
+    keys, values = _turned(cell, keys, places), cell.turned(values)
     y = Attended.apply(q, keys, values, seen[:, None])
     return y.transpose(1, 2).flatten(-2), last
 

@@ -64,6 +64,7 @@ FAMILIES: dict[type, RunCell] = {
     MLSTM: matrix_cells.mlstm,
     **dict.fromkeys((GatedOuter, Mamba2, Mamba3, RWKV7), outer.run),
 }
+AT_STEPS = {Attention: attention.run}
 
 
 def why_not(cell: Cell) -> str | None:

@@ -192,6 +192,8 @@ FAMILIES: dict[type, RunNative] = {
     Mamba3: partial(_outer, keys=mamba3.turned_keys),
 }
 
+AT_STEPS = {Attention: fused_attention.run, MLSTM: mlstm.run_at}
+
 
 def _check(cell: Cell, p: Tensor, *W: Tensor) -> None:
     """Refuse a projection and matrices whose shapes do not fit together, because C does not check them."""

@@ -12,6 +12,8 @@ from orthobench.scan.native import matrix_memory
 from orthobench.scan.native.convolution import convolve
 from orthobench.scan.native.library import long, pointer
 from orthobench.scan.native.outer import orthogonal_scan
+from orthobench.scan.steps import at_steps, marks
+from orthobench.scan.uncompiled import uncompiled
 
 OWN = ("G", "biases", "scale", "C0", "n0", "m0", "C", "n", "m", "kept", "dG", "dbiases", "dscale", "dC", "dn", "dm")
 
@@ -25,7 +27,7 @@ class MemoryHeads(matrix_memory.HeadSequences):
 def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
     """Run an `MLSTM` cell over x from `state`; see `reference.run`."""
     if cell.orthogonal:
-        return matrix_cells.mlstm(cell, x, state, convolve=convolve, orthogonal=orthogonal_scan)
+        return run_at(cell, x, state, None)
     H, d, e = cell.state_shapes()[0]
     inside = cell.gate_inputs == "qkv"
     channels, K = 2 * H * d, cell.convolution or 0
@@ -35,3 +37,21 @@ def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
     states = ("C", "n", "m", *(("P",) if K else ()))
     memory = matrix_memory.MatrixMemory("mlstm", MemoryHeads, settings, H * (d * e + d + 1), 1, states, shapes)
     return matrix_memory.run(cell, x, state, memory, mlstm.MLSTM, (cell.kernel if K else None, *gates, cell.scale))
+
+
+@uncompiled
+def run_at(cell: Any, x: Tensor, state: State, steps: Tensor | None) -> tuple[Tensor, State]:
+    """The same with the outputs at `steps` (B, K) alone if given; orthogonal reads are computed at no other step."""
+    if not cell.orthogonal:
+        y, end = run(cell, x, state)
+        return at_steps(y, steps), end
+    wanted, done = None if steps is None else marks(steps, x.shape[1]).to(cell.U.dtype), 0
+
+    def scan(qkv: Tensor, *others: Any) -> tuple[Any, ...]:
+        nonlocal done
+        first, done = done, done + qkv.shape[1]
+        part = None if wanted is None else wanted[:, first:done].contiguous()
+        return orthogonal_scan(qkv, *others, wanted=part)
+
+    y, end = matrix_cells.mlstm(cell, x, state, convolve=convolve, orthogonal=scan)
+    return at_steps(y, steps), end

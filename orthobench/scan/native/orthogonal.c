@@ -109,6 +109,10 @@ static void write_state(const DecayedState *s, const Read *r, int64_t place, con
     }
 }
 
+static int is_wanted(const DecayedState *s, int64_t line, int64_t t) {
+    return !s->wanted || s->wanted[line / s->H * s->T + t];
+}
+
 /* Numbers of scratch memory that a pass needs. */
 int64_t orthogonal_scratch(const DecayedState *s, int64_t backward) {
     REAL *end = 0;
@@ -126,7 +130,8 @@ void orthogonal_forward(const DecayedState *s, int64_t first, int64_t last, REAL
             int64_t place = place_of(s, line, t);
             write_state(s, &r, place, S, S);
             copied(s->q + place * s->d, s->d, r.q);
-            orthogonalise(&r, S), recall(&r);
+            if (is_wanted(s, line, t)) orthogonalise(&r, S), recall(&r);
+            else memset(r.o, 0, s->e * sizeof(REAL));
             copied(r.o, s->e, s->O + place * s->e);
         }
         narrowed(S, s->d, s->e, r.V, s->S + line * s->d * s->e);
@@ -147,7 +152,8 @@ void orthogonal_backward(const DecayedState *s, int64_t first, int64_t last, REA
             int64_t place = place_of(s, line, t);
             const REAL *k = s->k + place * d;
             copied(s->q + place * d, d, r.q), copied(s->v + place * e, e, r.v), copied(s->dO + place * e, e, r.o);
-            orthogonalise(&r, states + (t + 1) * whole), recall_back(&r, G);
+            if (is_wanted(s, line, t)) orthogonalise(&r, states + (t + 1) * whole), recall_back(&r, G);
+            else memset(r.dq, 0, d * sizeof(REAL));
             copied(r.dq, d, s->dq + place * d);
             memset(dv, 0, V * sizeof(REAL));
             for (int64_t i = 0; i < d; i++) {

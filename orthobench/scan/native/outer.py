@@ -39,6 +39,7 @@ class DecayedState(Struct):
     _fields_ = (
         *((name, long) for name in ("T", "B", "H", "d", "e")),
         *((name, pointer) for name in ("log_g", "q", "k", "v", "O", "S0", "S", "dS", "dO", "dlog_g", "dq", "dk", "dv")),
+        ("wanted", pointer),
     )
 
 
@@ -79,13 +80,18 @@ class OuterScan(torch.autograd.Function):
         return None, None, *found.values(), dS
 
 
-def orthogonal_scan(x: Tensor, beta: Tensor, log_gate: Any, S0: Tensor, _: Any, z0: Any) -> tuple[Any, ...]:
-    """See `fused.matrix_cells.orthogonal_scan`; for gates, one write a step and a sum of keys."""
+def orthogonal_scan(
+    x: Tensor, beta: Tensor, log_gate: Any, S0: Tensor, _: Any, z0: Any, wanted: Tensor | None = None
+) -> tuple[Any, ...]:
+    """See `fused.matrix_cells.orthogonal_scan`; for gates, one write a step and a sum of keys.
+
+    The outputs are zero where `wanted` (B, T) is.
+    """
     H, d, e = S0.shape[1:]
     q, k, v = (part.unflatten(-1, (H, -1)) for part in x.split([H * d, H * d, H * e], dim=-1))
     k = beta.transpose(-1, -2) * k
     own = (one.contiguous() for one in (log_gate, q, k, v, S0))
-    o, S = OuterScan.apply(partial(_run_decayed, loops="orthogonal"), "log_g", *own)
+    o, S = OuterScan.apply(partial(_run_decayed, loops="orthogonal", wanted=wanted), "log_g", *own)
     later = F.pad(log_gate[:, 1:], (0, 0, 0, 1)).flip(1).cumsum(1).flip(1)
     z = log_gate.sum(1).exp()[..., None] * z0 + (later.exp()[..., None] * k).sum(1)
     return o.flatten(-2), S, None, z
@@ -98,7 +104,7 @@ def _gradients(v: Tensor, S0: Tensor, dO: Tensor | None, dS: Tensor | None) -> t
 
 
 def _run_decayed(
-    way: str, log_g: Tensor, q: Tensor, k: Tensor, v: Tensor, S0: Tensor, loops: str = "decayed", **tensors: Tensor
+    way: str, log_g: Tensor, q: Tensor, k: Tensor, v: Tensor, S0: Tensor, loops: str = "decayed", **tensors: Any
 ) -> None:
     (B, T, H, d), e = q.shape, v.shape[-1]
     _check(q, {"k": k}, v, S0)

@@ -1,0 +1,16 @@
+"""Outputs of some steps alone: shapes (B, K), where each sequence has K steps of its own, which are not to repeat."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+def at_steps(h: "Tensor", steps: "Tensor | None") -> "Tensor":
+    """Rows (B, K, N) of h (B, T, N) at the steps (B, K), which are different ones in every sequence; h where null."""
+    return h if steps is None else h.gather(1, steps[..., None].expand(-1, -1, h.shape[-1]))
+
+
+def marks(steps: "Tensor", T: int) -> "Tensor":
+    """Marks (B, T), true at `steps` (B, K)."""
+    return steps.new_zeros(len(steps), T).scatter_(1, steps, 1).bool()
