@@ -117,8 +117,13 @@ def run() -> str:
     for found in (one for one in cases() if complete(one)):
         done = complete(found)
         lines.append(f"- {budget(found)}: {len(done)} of {len(found.cells)} cells are complete. {outcome(found)}")
-    bare = [f"{found.table.title} (`{found.table.name}`)" for found in cases() if not complete(found)]
-    return "\n".join([*lines, *([f"- No cell is complete: {'; '.join(bare)}."] if bare else [])]) + "\n"
+    return "\n".join([*lines, *bare(cases())]) + "\n"
+
+
+def bare(of: list[SearchedTable]) -> list[str]:
+    """A line that names the tables of which no cell is complete, where there are any."""
+    names = [f"{found.table.title} (`{found.table.name}`)" for found in of if not complete(found)]
+    return [f"- No cell is complete: {'; '.join(names)}."] if names else []
 
 
 def outcome(found: SearchedTable) -> str:
@@ -167,8 +172,7 @@ def grid() -> str:
 def worth() -> str:
     """What orthogonality is worth: the effects of each design whose cells are complete."""
     designs = [one for one in tables().values() if one.table.factors]
-    bare = [found.table.title for found in designs if not complete(found)]
-    parts = [f"Not run: {'; '.join(bare)}.\n"] if bare else []
+    parts = [f"{line}\n" for line in bare(designs)]
     for found in (one for one in designs if complete(one)):
         effects = searched.worth(found)
         parts.append(f"{budget(found)}: {len(complete(found))} of {len(found.cells)} cells are complete.\n")
@@ -198,8 +202,7 @@ def robust() -> str:
         for found in again
         if complete(found)
     ]
-    bare = [found.table.title for found in again if not complete(found)]
-    return "\n".join([*lines, *([f"- Not run: {'; '.join(bare)}."] if bare else [])]) + "\n"
+    return "\n".join([*lines, *bare(again)]) + "\n"
 
 
 def page(pictures: Collection[Path]) -> str:
@@ -217,8 +220,9 @@ def page(pictures: Collection[Path]) -> str:
 def main(arguments: list[str]) -> int:
     """Returns 1 where a file is not what it should be and is not to be written."""
     drawn = zip((SOLVED, LENGTHS), searched_figures.panels(cases()), strict=True)
-    pictures = {path: drawing.svg(figure) for path, figure in drawn if figure is not None}
-    return renew({PAGE: page(pictures), **pictures}, arguments)
+    pictures = {path: None if figure is None else drawing.svg(figure) for path, figure in drawn}
+    there = [path for path, text in pictures.items() if text is not None]
+    return renew({PAGE: page(there), **pictures}, arguments)
 
 
 if __name__ == "__main__":
