@@ -1,9 +1,11 @@
 """Torch's modes inside a run, whatever the program around it has set."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import torch
 
-from orthobench.models.surroundings import torch_as_new
+from orthobench.models.surroundings import denormals_are_zero, torch_as_new
 
 
 @pytest.mark.parametrize("before", ["default", "magma"])
@@ -29,3 +31,26 @@ def test_without_a_gpu_the_choice_of_solvers_is_left_alone() -> None:
     before = torch.backends.cuda.preferred_linalg_library()
     with torch_as_new():
         assert torch.backends.cuda.preferred_linalg_library() == before
+
+
+@pytest.mark.skipif(not torch.set_flush_denormal(False), reason="this processor has no such mode")
+@pytest.mark.parametrize("before", [False, True])
+def test_denormal_numbers_are_zero_in_a_run_and_as_they_were_after_it(before: bool) -> None:
+    torch.set_flush_denormal(before)
+    try:
+        with torch_as_new():
+            with torch_as_new():
+                assert denormals_are_zero()
+            assert denormals_are_zero(), "the run around it goes on"
+            with ThreadPoolExecutor(1) as pool:  # as members of an ensemble
+                assert pool.submit(denormals_are_zero).result()
+        assert denormals_are_zero() is before
+    finally:
+        torch.set_flush_denormal(False)
+
+
+@pytest.mark.skipif(not torch.set_flush_denormal(False), reason="this processor has no such mode")
+def test_a_run_ends_its_mode_when_it_fails() -> None:
+    with pytest.raises(KeyError), torch_as_new():
+        raise KeyError
+    assert not denormals_are_zero()
