@@ -25,6 +25,7 @@ from orthobench.models.base import Network
 from orthobench.parametrizations.accumulated import accumulated
 from orthobench.parametrizations.base import Parametrization, parametrizations
 from orthobench.parametrizations.free import Free
+from orthobench.parametrizations.hooks import heard
 from orthobench.run.learner import Learner
 from orthobench.run.training_step import CAPTURED, SHAPES
 from orthobench.scan import choose
@@ -237,8 +238,8 @@ class Stacked:
 
     def _matrices(self, name: str, maps: list[nn.Module], tensors: NamedTensors) -> Tensor:
         """The members' matrices of one parametrization, (S, N, N)."""
-        heard = any(found._forward_hooks for one in maps for found in one.modules())  # the first member's alone below
-        if self._maps[name] and not heard:
+        asked = any(heard(found) for one in maps for found in one.modules())  # the first member's alone below
+        if self._maps[name] and not asked:
             try:
                 return vmap(lambda own: functional_call(maps[0], own, ()))(tensors)
             except torch.OutOfMemoryError:

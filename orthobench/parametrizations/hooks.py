@@ -1,6 +1,7 @@
 """Weights that torch.nn.utils computes when a module is called, for modules whose tensors are read without a call."""
 
 from torch import nn
+from torch.nn.modules import module as modules
 from torch.nn.utils.prune import BasePruningMethod
 from torch.nn.utils.spectral_norm import SpectralNorm
 from torch.nn.utils.weight_norm import WeightNorm
@@ -18,6 +19,11 @@ def refresh(module: nn.Module) -> None:
         for hook in part._forward_pre_hooks.values():
             if isinstance(hook, COMPUTED):
                 hook(part, ())
+
+
+def heard(module: nn.Module) -> bool:
+    """Return True if hooks are called with what the module returns, its own or those of all modules."""
+    return bool(module._forward_hooks or modules._global_forward_hooks)
 
 
 def taken(module: nn.Module, name: str) -> bool:

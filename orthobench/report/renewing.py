@@ -6,16 +6,16 @@ from typing import TypeVar
 
 from orthobench.common.terminal import say
 
-Text = TypeVar("Text", str, str | None)
+Wanted = TypeVar("Wanted", str, str | None)
 
 
-def differing(wanted: Mapping[Path, Text]) -> dict[Path, Text]:
+def differing(wanted: Mapping[Path, Wanted]) -> dict[Path, Wanted]:
     """The texts of those files that do not hold theirs; see `renew`."""
     held = {path: path.read_bytes() if path.is_file() else None for path in wanted}
     return {path: text for path, text in wanted.items() if held[path] != (None if text is None else text.encode())}
 
 
-def renew(wanted: Mapping[Path, Text], words: list[str]) -> int:
+def renew(wanted: Mapping[Path, Wanted], words: list[str]) -> int:
     """Tell what is not up to date, and write it where `--write` is among the words; returns 1 where it is not written.
 
     Args:

@@ -1,4 +1,4 @@
-"""Outputs of some steps alone: shapes (B, K), where each sequence has K steps of its own, which are not to repeat."""
+"""Outputs of some steps alone: shapes (B, K), where each sequence has K steps of its own."""
 
 from typing import TYPE_CHECKING
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from orthobench.cells.attention import Attention
 from orthobench.cells.base import Cell, State
@@ -85,10 +85,15 @@ def test_queries_are_those_of_the_wanted_outputs(monkeypatch: pytest.MonkeyPatch
     assert seen == [(B, 2, 3, N // 2)]
 
 
-def test_hooks_of_a_cell_see_the_outputs_of_all_steps() -> None:
+@pytest.mark.parametrize("of_all_modules", [False, True])
+def test_hooks_see_the_outputs_of_all_steps(of_all_modules: bool) -> None:
     cell, seen = random_cell(Attention, hidden_size=N, heads=2), list[torch.Size]()
-    cell.register_forward_hook(lambda module, given, out: seen.append(out[0].shape))
-    assert recurrence(cell, draw(B, T, 3), steps=STEPS)[0].shape == (B, 3, N)
+    listen = nn.modules.module.register_module_forward_hook if of_all_modules else cell.register_forward_hook
+    handle = listen(lambda module, given, out: seen.append(out[0].shape))
+    try:
+        assert recurrence(cell, draw(B, T, 3), steps=STEPS)[0].shape == (B, 3, N)
+    finally:
+        handle.remove()
     assert seen == [(B, T, N)]
 
 

@@ -21,6 +21,7 @@ from orthobench.cells.activations import Activation
 from orthobench.cells.base import Cell, State
 from orthobench.cells.scalar_gated import ScalarGated
 from orthobench.parametrizations.derivatives import first_only
+from orthobench.parametrizations.hooks import heard
 from orthobench.parametrizations.plane_rotations import PlaneRotations
 from orthobench.scan.arguments import first_states, scaled_projection
 from orthobench.scan.fused.elman import Gradients, first_gradient
@@ -38,7 +39,7 @@ def suits(cell: Any) -> bool:
     The rotations are then at least as fast as a dense product, at every size and batch that was measured.
     """
     W, gated = cell.recurrent["h"], isinstance(cell, ScalarGated)
-    if type(W) is not PlaneRotations or W._forward_hooks or cell.recurrent_gradient_clip is not None:
+    if type(W) is not PlaneRotations or heard(W) or cell.recurrent_gradient_clip is not None:
         return False
     own = getattr(cell.matrices, "__func__", None) is (ScalarGated if gated else Cell).matrices
     return own and not (gated and cell.activation == "tanh")  # where alpha is not inside of act
