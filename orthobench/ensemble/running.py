@@ -8,12 +8,13 @@ from orthobench.ensemble.member import Member
 from orthobench.ensemble.stacked import Stacked, forms
 from orthobench.ensemble.threads_in_turn import Turns
 from orthobench.errors import OrthobenchError, code_of
-from orthobench.models.surroundings import torch_as_new
+from orthobench.models.surroundings import denormals_as_zero, torch_as_new
 from orthobench.run.memory import available, device_of, estimate
 from orthobench.run.run import Run
 
 
 @torch_as_new()
+@denormals_as_zero()
 def run_members(
     runs: list[Run], ways: tuple[str, ...] | None = None, computed_by: type[Stacked] = Stacked
 ) -> list[int]:

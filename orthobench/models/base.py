@@ -10,6 +10,7 @@ from torch.nn import functional as F
 from orthobench.cells.base import State
 from orthobench.models.segments import Checkpoint
 from orthobench.parametrizations.base import Parametrized, inside_and_outside
+from orthobench.parametrizations.traced import traced
 from orthobench.scan import choose
 
 
@@ -71,11 +72,16 @@ class Network(Parametrized, ABC):
             x: the network's inputs, (B, T, I) or tokens (B, T).
             steps: see `forward`.
             last: whether the readout reads the last step alone, which is then the only one of a cell whose outputs are
-                not its states.
+                not its states; while anything traces, it is chosen from all.
+
+        Raises:
+            ValueError: the readout reads the last step, and others are asked for.
         """
         if cell is not self.cells[-1]:
             return None
-        if not last or not cell.returns_output or not x.shape[1] or torch.compiler.is_exporting():
+        if last and steps is not None:
+            raise ValueError("the readout reads the last step alone: other steps need one of every step.")
+        if not last or not cell.returns_output or not x.shape[1] or traced(x):
             return steps
         return torch.full((len(x), 1), x.shape[1] - 1, device=x.device)
 

@@ -13,8 +13,6 @@ def torch_as_new() -> Iterator[None]:
 
     A run's numbers are those of its settings. Torch's number of threads, which a run may change, is put back.
     Solvers on a GPU are cuSOLVER's: by default torch gives several systems at once to MAGMA, which waits for the GPU.
-    Denormal numbers, below 1e-38 in float32, count as zero: the gradients of outputs that are certain are full of them,
-    and a processor takes many times as long for each.
     """
     dtype, threads = torch.get_default_dtype(), torch.get_num_threads()
     with ExitStack() as stack:
@@ -27,8 +25,6 @@ def torch_as_new() -> Iterator[None]:
         if dtype != torch.float32:
             stack.callback(torch.set_default_dtype, dtype)
             torch.set_default_dtype(torch.float32)
-        if not denormals_are_zero() and torch.set_flush_denormal(True):
-            stack.callback(torch.set_flush_denormal, False)
         if torch.cuda.is_available():
             stack.callback(prefer_solvers, str(torch.backends.cuda.preferred_linalg_library()).rpartition(".")[2])
             prefer_solvers("cusolver")
@@ -39,10 +35,25 @@ def torch_as_new() -> Iterator[None]:
                 torch.set_num_threads(threads)
 
 
+@contextmanager
+def denormals_as_zero() -> Iterator[None]:
+    """A context, or a decorator: this thread, and those it starts, take denormal numbers for zero.
+
+    They are those below 1e-38 in float32. The gradients of outputs that are certain are full of them, and a processor
+    takes many times as long for each.
+    """
+    changed = not denormals_are_zero() and torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        if changed:
+            torch.set_flush_denormal(False)
+
+
 def denormals_are_zero() -> bool:
     """Return True if this thread takes denormal numbers for zero."""
-    smallest = torch.tensor(2.0**-1074, dtype=torch.float64, device="cpu")
-    return not bool(smallest * 1)
+    smallest = torch.tensor(torch.finfo(torch.float64).tiny, dtype=torch.float64, device="cpu")
+    return not bool(smallest * 0.5)
 
 
 def prefer_solvers(library: str) -> None:

@@ -26,6 +26,12 @@ def heard(module: nn.Module) -> bool:
     return bool(module._forward_hooks or modules._global_forward_hooks)
 
 
+def hooked(module: nn.Module) -> bool:
+    """Return True if hooks are called with what the module returns, or with its gradient."""
+    own = module._backward_hooks or module._backward_pre_hooks
+    return heard(module) or bool(own or modules._global_backward_hooks or modules._global_backward_pre_hooks)
+
+
 def taken(module: nn.Module, name: str) -> bool:
     """Return True if a hook computes a parameter, or `torch.nn.utils.parametrize`, from others of other names."""
     return name not in module._parameters and not getattr(module, "_is_replica", False)

@@ -13,7 +13,7 @@ from orthobench.common.terminal import say
 from orthobench.config.settings import Settings
 from orthobench.errors import ConfigError
 from orthobench.models.build import fit_to_budget
-from orthobench.models.surroundings import torch_as_new
+from orthobench.models.surroundings import denormals_as_zero, torch_as_new
 from orthobench.recording.claim import Claim
 from orthobench.recording.digest import owner
 from orthobench.recording.finished import check_identity, finished
@@ -46,7 +46,7 @@ class Run(Built):
         Raises:
             OrthobenchError: whatever ended the run; what could be recorded has been.
         """
-        with signals.watched(), torch_as_new():
+        with signals.watched(), torch_as_new(), denormals_as_zero():
             done = finished(self.settings)
             if done is None and attempt is None:
                 self._forget_changes()

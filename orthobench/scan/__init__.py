@@ -64,8 +64,9 @@ def recurrence(
         engine: auto, or the name of an engine, see `engines.py`. Empty batches and sequences always run on `reference`;
             `auto` also takes `reference` under the derivatives of torch.func and in forward mode. While anything traces
             or exports, whatever the engine, it is `reference`, whose loop torch.export may make one operator.
-        steps: the steps (B, K) whose outputs are wanted, from 0, different ones in a sequence; all T when None. Cells
-            for which an output costs much compute those alone, unless hooks of the cell are to see all.
+        steps: the steps (B, K) whose outputs are wanted, from 0, different ones in a sequence; all T when None. Engines
+            compute those alone where an output costs much (AT_STEPS), unless hooks or a `forward` of the cell's own
+            are to see all.
 
     Returns:
         All hidden states (B, T, N), or the outputs (B, T, F) of a cell whose steps return them; and the final state.
@@ -74,9 +75,10 @@ def recurrence(
         ConfigError: the engine cannot run the cell, or not under the transforms of torch.func that are active.
         ValueError: x or h0 has another shape, type or device than the cell needs.
     """
-    from orthobench.parametrizations.hooks import heard  # here, as it imports torch
+    from orthobench.cells.base import Cell  # here, as they import torch
+    from orthobench.parametrizations.hooks import hooked
 
-    if heard(cell):
+    if steps is not None and (hooked(cell) or getattr(cell.forward, "__func__", None) is not Cell.forward):
         h, end = cell(x, h0, run=partial(run_whole, engine=engine))
         return at_steps(h, steps), end
     return cell(x, h0, run=partial(run_whole, engine=engine, steps=steps))

@@ -25,21 +25,19 @@ def run(engine: Engine, cell: Cell, x: Tensor, state: State, steps: Tensor | Non
     """Run `cell` over x from `state`, with or without members; see `Engine.run`."""
     if engine.mapped or not transforms():
         return engine.run(cell, x, state, steps)
-    h, end = _run_members(engine, cell, x, state)
-    return at_steps(h, steps), end
-
-
-def _run_members(engine: Engine, cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
     scanned = _Scan(cell, engine)
     own = dict([*scanned.named_parameters(), *scanned.named_buffers()])
     if not any(map(core._functorch.is_batchedtensor, (x, *own.values(), *state))):
-        return reference.run(cell, x, state)
+        h, end = reference.run(cell, x, state)
+        return at_steps(h, steps), end
+    start, wanted = len(own) + len(state), () if steps is None else (steps,)
 
     def one(x: Tensor, *tensors: Tensor) -> tuple[Tensor, ...]:
-        h, final = functional_call(scanned, dict(zip(own, tensors, strict=False)), (x, tensors[len(own) :]))
+        given = x, tensors[len(own) : start], *tensors[start:]
+        h, final = functional_call(scanned, dict(zip(own, tensors, strict=False)), given)
         return h, *final
 
-    h, *final = _OneByOne.apply(one, x, *own.values(), *state)
+    h, *final = _OneByOne.apply(one, x, *own.values(), *state, *wanted)
     return h, tuple(final)
 
 
@@ -50,9 +48,9 @@ class _Scan(nn.Module):
         super().__init__()
         self.cell, self.engine = cell, engine
 
-    def forward(self, x: Tensor, state: State) -> tuple[Tensor, State]:
+    def forward(self, x: Tensor, state: State, steps: Tensor | None = None) -> tuple[Tensor, State]:
         refresh(self.cell)
-        return run(self.engine, self.cell, x, state)
+        return run(self.engine, self.cell, x, state, steps)
 
 
 class _OneByOne(torch.autograd.Function):

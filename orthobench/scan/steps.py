@@ -7,8 +7,10 @@ if TYPE_CHECKING:
 
 
 def at_steps(h: "Tensor", steps: "Tensor | None") -> "Tensor":
-    """Rows (B, K, N) of h (B, T, N) at the steps (B, K), which are different ones in every sequence; h where null."""
-    return h if steps is None else h.gather(1, steps[..., None].expand(-1, -1, h.shape[-1]))
+    """Rows (B, K, ...) of h (B, T, ...) at the steps (B, K), different ones in every sequence; h where null."""
+    if steps is None:
+        return h
+    return h.gather(1, steps.reshape(*steps.shape, *(1,) * (h.dim() - 2)).expand(-1, -1, *h.shape[2:]))
 
 
 def marks(steps: "Tensor", T: int) -> "Tensor":

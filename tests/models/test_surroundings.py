@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import torch
 
-from orthobench.models.surroundings import denormals_are_zero, torch_as_new
+from orthobench.models.surroundings import denormals_are_zero, denormals_as_zero, torch_as_new
 
 
 @pytest.mark.parametrize("before", ["default", "magma"])
@@ -38,8 +38,8 @@ def test_without_a_gpu_the_choice_of_solvers_is_left_alone() -> None:
 def test_denormal_numbers_are_zero_in_a_run_and_as_they_were_after_it(before: bool) -> None:
     torch.set_flush_denormal(before)
     try:
-        with torch_as_new():
-            with torch_as_new():
+        with denormals_as_zero():
+            with denormals_as_zero():
                 assert denormals_are_zero()
             assert denormals_are_zero(), "the run around it goes on"
             with ThreadPoolExecutor(1) as pool:  # as members of an ensemble
@@ -51,6 +51,6 @@ def test_denormal_numbers_are_zero_in_a_run_and_as_they_were_after_it(before: bo
 
 @pytest.mark.skipif(not torch.set_flush_denormal(False), reason="this processor has no such mode")
 def test_a_run_ends_its_mode_when_it_fails() -> None:
-    with pytest.raises(KeyError), torch_as_new():
+    with pytest.raises(KeyError), denormals_as_zero():
         raise KeyError
     assert not denormals_are_zero()

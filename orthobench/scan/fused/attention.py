@@ -19,6 +19,7 @@ from orthobench.scan.steps import at_steps
 aten = torch.ops.aten
 PRIVATE = {"flags": memory.MAP_PRIVATE | memory.MAP_ANONYMOUS} if hasattr(memory, "MAP_PRIVATE") else {}
 PART = 256  # queries; measured on a CPU at T=2048 and 5120
+SCORES = 2**23  # of steps that are given, in a head of all sequences
 
 
 class Attended(torch.autograd.Function):
@@ -51,14 +52,14 @@ def run(cell: Any, x: Tensor, state: State, steps: Tensor | None = None) -> tupl
     """Run an `Attention` cell over x from `state`, with the outputs at `steps` (B, K) alone if given; see
     `reference.run`.
 
-    Queries are taken PART at a time, as none sees keys beyond its own part and the window before. Few steps that are
-    given are all the queries there are.
+    Queries are taken PART at a time, as none sees keys beyond its own part and the window before. Steps that are given
+    are all the queries there are, unless these are many in long sequences.
     """
     p = projected(cell, x, ()).transpose(0, 1)
     state = tuple(part.expand(len(p), *part.shape[1:]) for part in state)
     seen = []
     with torch.autocast(x.device.type, enabled=False):
-        if steps is not None and steps.shape[1] * (p.shape[1] + cell.window) <= PART * (PART + cell.window):
+        if steps is not None and 0 < steps.numel() * (p.shape[1] + cell.window) <= SCORES:
             y, state = _part(cell, p, state, steps)
             return F.linear(y, cell.O), state
         for part in p.split(PART, dim=1):
@@ -73,7 +74,7 @@ def _part(cell: Any, p: Tensor, state: State, steps: Tensor | None = None) -> tu
     q, k, v = p.chunk(3, dim=-1)
     waits = base.reading_waits(state[2])
     unused = 0 if waits else int((state[2].any(0).cumsum(0) == 0).sum())  # first slots, empty in all sequences
-    now, places = (torch.arange(first, before + T, device=p.device) for first in (before, unused))
+    now, places = (torch.arange(first, before + T, device=p.device, dtype=torch.int32) for first in (before, unused))
     keys, values, there = (
         torch.cat([old[:, unused:], new], dim=1)
         for old, new in zip(state, (k, v, torch.ones_like(k[..., 0])), strict=True)

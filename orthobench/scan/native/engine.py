@@ -192,7 +192,7 @@ FAMILIES: dict[type, RunNative] = {
     Mamba3: partial(_outer, keys=mamba3.turned_keys),
 }
 
-AT_STEPS = {Attention: fused_attention.run, MLSTM: mlstm.run_at}
+AT_STEPS = {Attention: uncompiled(fused_attention.run), MLSTM: mlstm.run_at}
 
 
 def _check(cell: Cell, p: Tensor, *W: Tensor) -> None:

@@ -21,7 +21,7 @@
 #define TURNS 2 /* of X */
 #define LATER 3 /* turns behind them */
 #define SIDE (VECTORS == 4 ? 4 : 3) /* of a block of sums, which are in registers */
-#define TEAM (4 * LANES) /* reads, at least */
+#define TEAM (4 * LANES) /* reads: a team ends with the line that brings as many */
 #define CELL(M, place) VECTOR((M) + (place) * LANES)
 
 static const REAL a = (REAL)3.4445, b = (REAL)-4.7750, c = (REAL)2.0315, least_norm = (REAL)1e-6;
@@ -299,10 +299,10 @@ static void read_group(Reads *r, const DecayedState *s, const REAL *states) {
 }
 
 void orthogonal_forward(const DecayedState *s, int64_t first, int64_t last, REAL *scratch) {
-    memset(scratch, 0, orthogonal_scratch(s, 0) * sizeof(REAL));
     int64_t size = s->d * s->e, W = whole(size);
     Reads r = reads_at(s, &scratch);
     REAL *S = take(&scratch, W), *states = take(&scratch, LANES * W);
+    memset(states, 0, LANES * W * sizeof(REAL));
     for (int64_t line = first; line < last; line++) {
         memcpy(S, s->S0 + line * size, size * sizeof(REAL));
         for (int64_t t = 0; t < s->T; t++) {
@@ -368,10 +368,10 @@ static void line_back(const DecayedState *s, int64_t line, const REAL *rows, REA
 }
 
 void orthogonal_backward(const DecayedState *s, int64_t first, int64_t last, REAL *scratch) {
-    memset(scratch, 0, orthogonal_scratch(s, 1) * sizeof(REAL));
     int64_t W = whole(s->d * s->e);
     Reads r = reads_at(s, &scratch);
-    REAL *G = take(&scratch, W), *rows = take(&scratch, most_reads(s) * W), *states = take(&scratch, (s->T + 1) * W);
+    REAL *G = take(&scratch, W), *states = take(&scratch, (s->T + 1) * W), *rows = take(&scratch, most_reads(s) * W);
+    memset(G, 0, (s->T + 2) * W * sizeof(REAL)); /* of the states, too: what is behind their numbers is read */
     while (first < last) {
         int64_t end = last, made = team_back(s, &r, first, &end, states, rows);
         for (int64_t line = end - 1; line >= first; line--) {

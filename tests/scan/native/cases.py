@@ -89,6 +89,7 @@ CASES = [
     pytest.param(MLSTM, {"heads": 2, "gate_inputs": "qkv", "key_width": 3}, id="mlstm, other keys"),
     pytest.param(MLSTM, {"heads": 2, "read": "orthogonal", "key_width": 3}, id="mlstm, orthogonal reads"),
     pytest.param(MLSTM, {"heads": 1, "read": "orthogonal", "convolution": None}, id="mlstm, orthogonal, one head"),
+    pytest.param(MLSTM, {"heads": 2, "read": "orthogonal", "key_width": 5}, id="mlstm, orthogonal, more keys"),
     pytest.param(SLSTM, {"heads": 2, "convolution": 3}, id="slstm, convolution"),
     pytest.param(GatedOuter, {"heads": 2, "key_width": 5, "value_width": 19}, id="gated deltanet"),
     pytest.param(GatedOuter, {"heads": 1, "decay": "sigmoid", "rule": "add", "convolution": None}, id="gla"),
