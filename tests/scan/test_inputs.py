@@ -211,8 +211,8 @@ def test_an_engine_asked_for_by_name() -> None:
 
 @pytest.mark.parametrize(("engine", "module"), [("reference", reference), ("fused", fused)])
 def test_the_chosen_engine_runs(engine: str, module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "run", lambda *_: engine)
-    assert recurrence(random_cell(LSTM), draw(2, 3, 3), engine=engine) == engine
+    monkeypatch.setattr(module, "run", lambda *_: (engine, ()))
+    assert recurrence(random_cell(LSTM), draw(2, 3, 3), engine=engine) == (engine, ())
 
 
 @pytest.mark.parametrize("cls", [Elman, Blend])
