@@ -75,13 +75,18 @@ def recurrence(
         ConfigError: the engine cannot run the cell, or not under the transforms of torch.func that are active.
         ValueError: x or h0 has another shape, type or device than the cell needs.
     """
-    from orthobench.cells.base import Cell  # here, as they import torch
-    from orthobench.parametrizations.hooks import hooked
-
-    if steps is not None and (hooked(cell) or getattr(cell.forward, "__func__", None) is not Cell.forward):
+    if steps is not None and _shows_outputs(cell):
         h, end = cell(x, h0, run=partial(run_whole, engine=engine))
         return at_steps(h, steps), end
     return cell(x, h0, run=partial(run_whole, engine=engine, steps=steps))
+
+
+def _shows_outputs(cell: "Cell") -> bool:
+    """Return True if anything but the caller gets a cell's outputs: hooks, or a `forward` of its own."""
+    from orthobench.cells.base import Cell as Base  # here, as they import torch
+    from orthobench.parametrizations.hooks import hooked
+
+    return hooked(cell) or getattr(cell.forward, "__func__", None) is not Base.forward
 
 
 def run_whole(

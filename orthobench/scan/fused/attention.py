@@ -80,11 +80,11 @@ def _part(cell: Any, p: Tensor, state: State, steps: Tensor | None = None) -> tu
         for old, new in zip(state, (k, v, torch.ones_like(k[..., 0])), strict=True)
     )
     last = tuple(_last(part, before) for part in (keys, values, there))
-    q = _turned(cell, q, now)
+    q, asked = _turned(cell, q, now), now[None]
     if steps is not None:
-        q, now = q.gather(2, steps[:, None, :, None].expand(-1, cell.heads, -1, cell.width)), now[steps]
-    age = now[..., None] - places
-    seen = ((age >= 0) & (age < cell.window)).expand(len(p) if steps is not None else 1, *age.shape[-2:])
+        q, asked = q.gather(2, steps[:, None, :, None].expand(-1, cell.heads, -1, cell.width)), now[steps]
+    age = asked[..., None] - places
+    seen = (age >= 0) & (age < cell.window)
     if waits or not there.all():
         seen = seen & (there != 0)[:, None]
     keys, values = _turned(cell, keys, places), cell.turned(values)
