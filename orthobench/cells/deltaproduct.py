@@ -23,7 +23,7 @@ from torch.nn import functional as F
 
 from orthobench.cells.base import Matrices, State, projection
 from orthobench.cells.convolution import convolved
-from orthobench.cells.heads import Headed, rms_normalised
+from orthobench.cells.heads import Headed, rms_normalised, unit
 from orthobench.cells.outer import decay_start
 from orthobench.common.schema import OptionalPositive, Positive
 from orthobench.parametrizations.initializers import glorot_uniform, uniform
@@ -132,8 +132,3 @@ class DeltaProduct(Headed):
     @property
     def values_per_step(self) -> int:
         return self.heads * self.value_width * (3 * self.products * self.key_width + 8)
-
-
-def unit(x: Tensor) -> Tensor:
-    """Vectors (..., d) at length 1; those much shorter than 1e-3 stay short, so that zero has a derivative."""
-    return x * torch.rsqrt(x.square().sum(-1, keepdim=True) + 1e-6)

@@ -17,6 +17,7 @@ Architecture"), GLA decay=sigmoid and rule=add (Yang, Wang, Shen, Panda & Kim 20
 with Hardware-Efficient Training"), Gated DeltaNet-2 decay=vector and rule=split.
 """
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 import torch
@@ -24,8 +25,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from orthobench.cells.convolution import Convolve
-from orthobench.cells.deltaproduct import unit
-from orthobench.cells.heads import rms_normalised
+from orthobench.cells.heads import GatedNorm, gated_norm, unit
 from orthobench.cells.outer import Outer, Writes, decay_start
 from orthobench.common.schema import OptionalPositive
 from orthobench.errors import ConfigError
@@ -117,9 +117,13 @@ class GatedOuter(Outer):
         return (S,) if self.convolution is None else (S, (self.convolution - 1, self.sizes[0]))
 
     def writes(
-        self, p: Tensor, before: tuple[Tensor, ...], convolve: Convolve
+        self,
+        p: Tensor,
+        before: tuple[Tensor, ...],
+        convolve: Convolve,
+        unit: Callable[[Tensor], Tensor] = unit,
     ) -> tuple[Writes, tuple[Tensor, ...], tuple[Tensor, ...]]:
-        """See `Outer`; `read` is told what the output gate is computed from."""
+        """See `Outer`; `read` is told what the output gate is computed from. An engine may have its own `unit`."""
         qkv, b, w, a, shown = p.split(self.sizes, dim=-1)
         if before:
             qkv, last = convolve(qkv, before[0], self.kernel)
@@ -147,14 +151,13 @@ class GatedOuter(Outer):
             return -self.A.exp()[:, None] * self.split(F.softplus(F.linear(a, self.D, self.dt)))
         return self.split(F.logsigmoid(F.linear(a, self.D, self.c))) / SLOWER
 
-    def read(self, o: Tensor, *told: Tensor) -> Tensor:
+    def read(self, o: Tensor, *told: Tensor, norm: GatedNorm = gated_norm) -> Tensor:
         """See `Outer`."""
         (shown,) = told
-        o = rms_normalised(o, self.scale).flatten(-2)
-        if self.output_gate != "none":
-            shown = F.linear(shown, self.E, self.e) if self.low_rank_gate else shown
-            o = o * (F.silu(shown) if self.output_gate == "silu" else torch.sigmoid(shown))
-        return F.linear(o, self.O)
+        if self.output_gate == "none":
+            return F.linear(norm(o, self.scale).flatten(-2), self.O)
+        shown = F.linear(shown, self.E, self.e) if self.low_rank_gate else shown
+        return F.linear(norm(o, self.scale, self.split(shown), self.output_gate).flatten(-2), self.O)
 
     @property
     def products(self) -> int:

@@ -1,7 +1,10 @@
 """Cells whose units are divided among heads, each with a matrix or a block of weights of its own."""
 
+from typing import Protocol
+
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from orthobench.cells.base import Cell
 from orthobench.cells.initial import MakeRecurrent
@@ -9,7 +12,8 @@ from orthobench.common.schema import OptionalPositive, Positive
 from orthobench.errors import ConfigError
 from orthobench.parametrizations.initializers import Rng
 
-EPSILON = 1e-5
+EPSILON = 1e-5  # of a mean square
+SHORTEST_SQUARE = 1e-6
 
 
 class Headed(Cell):
@@ -64,3 +68,34 @@ class Headed(Cell):
 def rms_normalised(x: Tensor, weight: Tensor) -> Tensor:
     """Vectors (..., d) at a mean square of one, times `weight` (d,); EPSILON is added to the mean square."""
     return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + EPSILON) * weight
+
+
+def unit(x: Tensor) -> Tensor:
+    """Vectors (..., d) at length 1; those much shorter than 1e-3 stay short, so that zero has a derivative."""
+    return x * torch.rsqrt(x.square().sum(-1, keepdim=True) + SHORTEST_SQUARE)
+
+
+class GatedNorm(Protocol):
+    """`gated_norm`, or an engine's own way of it."""
+
+    def __call__(
+        self, x: Tensor, scale: Tensor, shown: Tensor | None = None, gate: str = "silu", first: bool = False
+    ) -> Tensor: ...
+
+
+def gated_norm(
+    x: Tensor, scale: Tensor, shown: Tensor | None = None, gate: str = "silu", first: bool = False
+) -> Tensor:
+    """`rms_normalised` vectors x (B, ..., d), times what an output gate lets through.
+
+    Args:
+        x: the vectors.
+        scale: the norm's gain, (d,).
+        shown: the numbers of the gate, of the shape of x; null for no gate.
+        gate: `silu` or `sigmoid`, of these numbers.
+        first: whether x is gated before it is normalised, and not behind.
+    """
+    if shown is None:
+        return rms_normalised(x, scale)
+    opened = F.silu(shown) if gate == "silu" else torch.sigmoid(shown)
+    return rms_normalised(x * opened, scale) if first else rms_normalised(x, scale) * opened

@@ -18,7 +18,7 @@ from torch.nn import functional as F
 
 from orthobench.cells.base import Matrices, State
 from orthobench.cells.convolution import Convolve
-from orthobench.cells.heads import Headed, rms_normalised
+from orthobench.cells.heads import GatedNorm, Headed, gated_norm
 from orthobench.cells.outer import decay_start, one_step
 from orthobench.common.schema import OptionalPositive, PositiveFloat
 from orthobench.parametrizations.initializers import normal, uniform
@@ -92,10 +92,10 @@ class M2RNN(Headed):
         q, k, v = qkv.split([self.key_width, self.key_width, g.shape[-1]], dim=-1)
         return torch.exp(-self.A.exp() * F.softplus(f + self.dt)), q, k, self.split(v), g, before
 
-    def read(self, o: Tensor, v: Tensor, g: Tensor) -> Tensor:
+    def read(self, o: Tensor, v: Tensor, g: Tensor, norm: GatedNorm = gated_norm) -> Tensor:
         """The outputs (..., N) of S^T q and v (..., heads, d_v), and of what the gate is computed from."""
         o = (o + self.D.unflatten(0, (self.heads, -1)) * v).flatten(-2)
-        return F.linear(rms_normalised(o * F.silu(g), self.scale), self.O)
+        return F.linear(norm(o, self.scale, g, first=True), self.O)
 
     def step(self, p_t: Tensor, state: State, W: Matrices) -> tuple[Tensor, State]:
         S, *before = state

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from orthobench.cells.convolution import Convolve
-from orthobench.cells.heads import rms_normalised
+from orthobench.cells.heads import GatedNorm, gated_norm
 from orthobench.cells.outer import Outer, Writes, decay_start
 from orthobench.common.schema import OptionalPositive, Positive
 from orthobench.parametrizations.initializers import uniform
@@ -71,10 +71,10 @@ class Mamba2(Outer):
         written = Writes((-self.A.exp() * dt)[..., None], C, B, dt[..., None] * X)
         return written, (self.D[:, None] * X, z), (last,)
 
-    def read(self, o: Tensor, *told: Tensor) -> Tensor:
+    def read(self, o: Tensor, *told: Tensor, norm: GatedNorm = gated_norm) -> Tensor:
         """See `Outer`."""
         skipped, z = told
-        return F.linear(rms_normalised((o + skipped).flatten(-2) * F.silu(z), self.scale), self.O)
+        return F.linear(norm((o + skipped).flatten(-2), self.scale, z, first=True), self.O)
 
     @property
     def products(self) -> int:

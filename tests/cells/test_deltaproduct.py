@@ -7,7 +7,8 @@ import pytest
 import torch
 
 import orthobench
-from orthobench.cells.deltaproduct import GAIN, DeltaProduct, unit
+from orthobench.cells.deltaproduct import GAIN, DeltaProduct
+from orthobench.cells.heads import unit
 from orthobench.errors import ConfigError
 from orthobench.models.build import build_optimizer
 from orthobench.scan import recurrence

@@ -20,7 +20,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from orthobench.cells.deltaproduct import unit
+from orthobench.cells.heads import unit
 
 
 def matrix_scan(

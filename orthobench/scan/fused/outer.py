@@ -10,6 +10,7 @@ Yang, Kautz & Hatamizadeh (2025), "Gated Delta Networks", section 3.3; Kimi Team
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -17,6 +18,7 @@ from torch import Tensor
 
 from orthobench.cells.base import State
 from orthobench.cells.convolution import Convolve
+from orthobench.cells.heads import GatedNorm
 from orthobench.cells.outer import Writes
 from orthobench.scan.fused.convolution import convolve
 from orthobench.scan.fused.matrix_cells import LONGER, ROWS, WINDOW, in_windows
@@ -60,18 +62,20 @@ def run(
     scan: OuterScanner = outer_scan,
     convolve: Convolve = convolve,
     whole: bool = False,
+    norm: GatedNorm | None = None,
     **ways: Any,
 ) -> tuple[Tensor, State]:
     """Run an `Outer` cell over x from `state`, all of it at once if `whole`; see `reference.run`.
 
-    `ways` are an engine's own ways of what the cell's `writes` does.
+    `ways` are an engine's own ways of what the cell's `writes` does, and `norm` of what its `read` does.
     """
+    read = cell.read if norm is None else partial(cell.read, norm=norm)
 
     def window(p: Tensor, state: State) -> tuple[Tensor, State]:
         S, *before = state
         writes, told, before = cell.writes(p, tuple(before), convolve, **ways)
         o, S = scan(writes, S)
-        return cell.read(o, *told), (S, *before)
+        return read(o, *told), (S, *before)
 
     steps = WINDOW // 2 if scan is outer_scan else max(WINDOW, min(LONGER, ROWS // max(len(x), 1)))
     return in_windows(window, cell, x, state, None if whole else steps)

@@ -71,6 +71,7 @@ from orthobench.scan.native import (
 from orthobench.scan.native.convolution import convolve
 from orthobench.scan.native.diagonal import diagonal_scan
 from orthobench.scan.native.library import REALS, add_outer, call, load, missing, pack, readable, weight_gradient
+from orthobench.scan.native.norm import gated_norm, unit
 from orthobench.scan.native.outer import outer_scan
 from orthobench.scan.native.projection import own_projection, project
 from orthobench.scan.uncompiled import uncompiled
@@ -163,8 +164,9 @@ _outer = partial(fused_outer.run, scan=outer_scan, convolve=convolve)
 
 
 def _gated_outer(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
-    run = deltaproduct.gated_deltanet if deltaproduct.is_gated_deltanet(cell) else _outer
-    return run(cell, x, state)
+    if deltaproduct.is_gated_deltanet(cell):
+        return deltaproduct.gated_deltanet(cell, x, state)
+    return _outer(cell, x, state, norm=gated_norm, unit=unit)
 
 
 FAMILIES: dict[type, RunNative] = {
@@ -187,7 +189,7 @@ FAMILIES: dict[type, RunNative] = {
     DeltaProduct: deltaproduct.run,
     MLSTM: mlstm.run,
     GatedOuter: _gated_outer,
-    Mamba2: _outer,
+    Mamba2: partial(_outer, norm=gated_norm),
     RWKV7: partial(_outer, heads=rwkv7.written),
     Mamba3: partial(_outer, keys=mamba3.turned_keys),
 }

@@ -20,6 +20,7 @@ from orthobench.parametrizations.derivatives import first_only
 from orthobench.scan.fused.elman import Gradients
 from orthobench.scan.native.convolution import convolve
 from orthobench.scan.native.library import Struct, long, pointer
+from orthobench.scan.native.norm import gated_norm
 from orthobench.scan.native.projection import own_projection
 
 POINTERS = ("f", "q", "k", "v", "O", "dO", "dv", "M", "dM", "S0", "S", "dS", "df", "dq", "dk")
@@ -43,7 +44,7 @@ def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
         f, q, k, v, g, before = cell.inputs(p, tuple(before), convolve)
         own = (part.contiguous() for part in (f, q, k, v, cell.W, S0))
         o, S = M2RNNScan.apply(*own, cell.activation == "identity", cell.bound or math.inf)
-        return cell.read(o, v, g), (S, *before)
+        return cell.read(o, v, g, gated_norm), (S, *before)
 
 
 class M2RNNScan(torch.autograd.Function):

@@ -10,10 +10,10 @@
 
 typedef struct {
     int64_t T, B, H, d, e;     /* d keys, e values of a head */
-    REAL *g, *q, *k, *r, *p;   /* (B, T, H, d); r is null where nothing is erased, and p where it is k */
+    REAL *g, *q, *k, *r, *p;   /* (B, T, H, d); g = exp(ln g); r is null where nothing is erased, and p where it is k */
     REAL *v, *O, *dO, *dv;     /* (B, T, H, e) */
     REAL *S0, *S, *dS;         /* (B, H, d, e); dS is dL/dS_T at the start, dL/dS_0 at the end */
-    REAL *dg, *dq, *dk, *dr, *dp;
+    REAL *dlog_g, *dq, *dk, *dr, *dp;
 } OuterState;
 
 enum { ADD, DELTA, APART }; /* nothing is erased; p is k; p is another */
@@ -197,7 +197,7 @@ FIXED void backward(const int kind, const OuterState *s, int64_t first, int64_t 
             foresee_step(s, line, t - AHEAD, s->dO);
             if (t >= AHEAD) {
                 int64_t there = keys - AHEAD * s->H * d;
-                REAL *made[] = {s->dg, s->dq, s->dk, s->dr, s->dp};
+                REAL *made[] = {s->dlog_g, s->dq, s->dk, s->dr, s->dp};
                 UNROLL for (int i = 0; i < 5; i++) if (made[i]) foresee(made[i] + there, d);
                 foresee(s->dv + there / d * e, e);
             }
@@ -213,7 +213,8 @@ FIXED void backward(const int kind, const OuterState *s, int64_t first, int64_t 
             narrowed(dv, 1, e, W, s->dv + values);
             totals(sums + DQ * K * LANES, d, s->dq + keys);
             totals(sums + DK * K * LANES, d, s->dk + keys);
-            totals(sums + DG * K * LANES, d, s->dg + keys);
+            totals(sums + DG * K * LANES, d, s->dlog_g + keys);
+            for (int64_t i = 0; i < d; i++) s->dlog_g[keys + i] *= now.g[i];
             if (kind == APART) totals(sums + DP * K * LANES, d, s->dp + keys);
             if (kind == ADD) continue;
             totals(sums + DR * K * LANES, d, s->dr + keys);

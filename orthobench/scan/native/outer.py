@@ -23,8 +23,8 @@ from orthobench.parametrizations.derivatives import first_only
 from orthobench.scan.fused.elman import Gradients
 from orthobench.scan.native.library import Struct, lanes, long, pointer, whole_vectors
 
-KEYS = ("q", "k", "v", "r", "p")  # behind the decays, in this order
-POINTERS = ("g", "q", "k", "r", "p", "v", "O", "dO", "dv", "S0", "S", "dS", "dg", "dq", "dk", "dr", "dp")
+OWN = ("log_g", "q", "k", "v", "r", "p")  # of which the gradients are returned, in this order
+POINTERS = ("g", "q", "k", "r", "p", "v", "O", "dO", "dv", "S0", "S", "dS", "dlog_g", "dq", "dk", "dr", "dp")
 
 
 class OuterState(Struct):
@@ -47,23 +47,21 @@ def outer_scan(writes: Writes, S0: Tensor) -> tuple[Tensor, Tensor]:
     """See `fused.outer.outer_scan`."""
     log_g, q, k, v, r, p = writes.each(Tensor.contiguous)
     if r is None and p is None and log_g.shape[-1] == 1:
-        return OuterScan.apply(_run_decayed, "log_g", log_g[..., 0], q, k, v, S0.contiguous())
-    g = log_g.exp().expand(q.shape).contiguous()
-    return OuterScan.apply(_run, "g", g, q, k, v, r, p, S0.contiguous())
+        return OuterScan.apply(_run_decayed, log_g[..., 0], q, k, v, S0.contiguous())
+    return OuterScan.apply(_run, log_g.expand(q.shape).contiguous(), q, k, v, r, p, S0.contiguous())
 
 
 class OuterScan(torch.autograd.Function):
-    """(`run`, `key`, decays, q, k (B, T, H, d_k), v (B, T, H, d_v), more as k or null, S_0) -> (o (B, T, H, d_v), S_T).
+    """(`run`, ln g, q, k (B, T, H, d_k), v (B, T, H, d_v), more as k or null, S_0) -> (o (B, T, H, d_v), S_T).
 
-    `run` calls the loops, which take the decays by the name `key`, and what follows by those in KEYS. All tensors are
-    contiguous.
+    `run` calls the loops. All tensors are contiguous.
     """
 
     @staticmethod
-    def forward(ctx: Any, run: Any, key: str, *own: Any) -> tuple[Tensor, Tensor]:
+    def forward(ctx: Any, run: Any, *own: Any) -> tuple[Tensor, Tensor]:
         O, S = torch.empty_like(own[3]), torch.empty_like(own[-1])
         run("forward", *own, O=O, S=S)
-        ctx.run, ctx.names = run, (key, *KEYS)
+        ctx.run = run
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(*own)
         return O, S
@@ -73,11 +71,9 @@ class OuterScan(torch.autograd.Function):
     def backward(ctx: Any, dO: Tensor | None, dS: Tensor | None) -> Gradients:  # type: ignore[override]
         *own, S0 = ctx.saved_tensors
         dO, dS = _gradients(own[3], S0, dO, dS)
-        found = {
-            f"d{name}": None if x is None else torch.empty_like(x) for name, x in zip(ctx.names, own, strict=False)
-        }
+        found = {f"d{name}": None if x is None else torch.empty_like(x) for name, x in zip(OWN, own, strict=False)}
         ctx.run("backward", *own, S0, dO=dO, dS=dS, **found)
-        return None, None, *found.values(), dS
+        return None, *found.values(), dS
 
 
 def orthogonal_scan(
@@ -91,7 +87,7 @@ def orthogonal_scan(
     q, k, v = (part.unflatten(-1, (H, -1)) for part in x.split([H * d, H * d, H * e], dim=-1))
     k = beta.transpose(-1, -2) * k
     own = (one.contiguous() for one in (log_gate, q, k, v, S0))
-    o, S = OuterScan.apply(partial(_run_decayed, loops="orthogonal", wanted=wanted), "log_g", *own)
+    o, S = OuterScan.apply(partial(_run_decayed, loops="orthogonal", wanted=wanted), *own)
     later = F.pad(log_gate[:, 1:], (0, 0, 0, 1)).flip(1).cumsum(1).flip(1)
     z = log_gate.sum(1).exp()[..., None] * z0 + (later.exp()[..., None] * k).sum(1)
     return o.flatten(-2), S, None, z
@@ -128,17 +124,17 @@ def _check(q: Tensor, keys: dict[str, Tensor | None], v: Tensor, S0: Tensor) -> 
         raise ValueError(f"queries {tuple(q.shape)}, {shapes} and states {tuple(S0.shape)} do not fit each other.")
 
 
-def _run(loop: str, g: Any, q: Any, k: Any, v: Any, r: Any, p: Any, S0: Any, **tensors: Tensor | None) -> None:
+def _run(loop: str, log_g: Any, q: Any, k: Any, v: Any, r: Any, p: Any, S0: Any, **tensors: Tensor | None) -> None:
     """Run a loop over all heads of all sequences.
 
     Raises:
         ValueError: a second key without what is erased; see `_check`, too.
     """
     (B, T, H, d), e = q.shape, v.shape[-1]
-    keys = {"g": g, "k": k, "r": r, "p": p}
-    _check(q, keys, v, S0)
+    keys = {"k": k, "r": r, "p": p}
+    _check(q, {"log_g": log_g, **keys}, v, S0)
     if p is not None and r is None:
         raise ValueError("p is given and r is not: nothing is erased without both.")
     W, sums = whole_vectors(e, q.dtype), 5 * whole_vectors(d, q.dtype) * lanes(q.dtype)
     scratch = W * (4 + d) if loop == "forward" else W * (4 + d + T + 1 + (T + 1) * d) + sums
-    OuterState(T, B, H, d, e).run(f"outer_{loop}", B * H, q, scratch, **keys, q=q, v=v, S0=S0, **tensors)
+    OuterState(T, B, H, d, e).run(f"outer_{loop}", B * H, q, scratch, g=log_g.exp(), **keys, q=q, v=v, S0=S0, **tensors)

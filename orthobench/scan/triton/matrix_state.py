@@ -34,7 +34,7 @@ import torch
 import triton
 from torch import Tensor
 
-from orthobench.cells.deltaproduct import unit
+from orthobench.cells.heads import unit
 from orthobench.cells.members import Members
 from orthobench.cells.outer import Writes
 from orthobench.parametrizations.derivatives import first_only
