@@ -162,7 +162,9 @@ class MemoryScan(torch.autograd.Function):
         units = -(-B // memory.unit(B, T, x.shape[-1] if U is None else U.shape[1], dout.shape[-1]))
         summed = {"U": _transposed(U), "bias": bias, "O": O, **parameters}
         sums = {f"d{name}": None if one is None else like.new_zeros(units, *one.shape) for name, one in summed.items()}
-        dx = torch.empty_like(x) if U is None or ctx.needs_input_grad[1] else None
+        dx = (
+            torch.empty_like(x, memory_format=torch.contiguous_format) if U is None or ctx.needs_input_grad[1] else None
+        )
         own = dstates | sums | ({} if dx is None else {"dX": dx.transpose(0, 1)})
         inputs = {f"{name}0": one for name, one in states.items()} | parameters
         inputs |= _packed(O=O)

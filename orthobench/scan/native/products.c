@@ -66,9 +66,9 @@ static inline __attribute__((always_inline)) void tile(const int rows, const int
     for (int64_t k = 0; k < p.K; k++) {
         vector w[VECTORS];
         UNROLL for (int v = 0; v < vectors; v++) w[v] = *(const vector *)(packed + (k * vectors + v) * LANES);
-        if (columns) __builtin_prefetch(p.A + (k + AHEAD) * p.A_step);
+        if (columns) __builtin_prefetch(p.A + (k + AHEAD) * p.A_row);
         UNROLL for (int m = 0; m < rows; m++) {
-            REAL a = columns ? p.A[k * p.A_step + m] : p.A[m * p.A_row + k];
+            REAL a = columns ? p.A[k * p.A_row + m] : p.A[m * p.A_row + k];
             UNROLL for (int v = 0; v < vectors; v++) sum[m][v] += a * w[v];
         }
     }
@@ -105,7 +105,7 @@ static inline __attribute__((always_inline)) void tile(const int rows, const int
     }
 
 static void any_tile(int64_t rows, int64_t vectors, Product p, const REAL *packed, int64_t kept) {
-    if (p.A_step) HEIGHTS(1) else HEIGHTS(0)
+    if (p.by_columns) HEIGHTS(1) else HEIGHTS(0)
 }
 
 /* The first J numbers of a row of fewer than LANES. */
@@ -119,13 +119,13 @@ static void narrow(Product p, int64_t rows, int64_t J, const REAL *packed) {
     for (int64_t row = 0; row < rows; row += ROWS) {
         REAL block[ROWS * LANES] = {0};
         int64_t count = rows - row < ROWS ? rows - row : ROWS;
-        const REAL *before = p.A_step ? p.out : p.start;
-        int64_t before_row = p.A_step ? p.out_row : p.start_row;
+        const REAL *before = p.by_columns ? p.out : p.start;
+        int64_t before_row = p.by_columns ? p.out_row : p.start_row;
         for (int64_t m = 0; before && m < count; m++)
             copy_few(block + m * LANES, before + (row + m) * before_row, J);
         Product q = p;
-        q.A += p.A_step ? row : row * p.A_row;
-        q.start = p.A_step ? 0 : block, q.start_row = q.out_row = LANES, q.out = block;
+        q.A += p.by_columns ? row : row * p.A_row;
+        q.start = p.by_columns ? 0 : block, q.start_row = q.out_row = LANES, q.out = block;
         any_tile(count, 1, q, packed, 0);
         for (int64_t m = 0; m < count; m++) copy_few(p.out + (row + m) * p.out_row, block + m * LANES, J);
     }
@@ -144,11 +144,11 @@ void product(Product p, int64_t rows, int64_t J, const REAL *packed) {
         for (int64_t k = 0; k < K; k += DEPTH) {
             Product q = p;
             q.K = K - k < DEPTH ? K - k : DEPTH;
-            if (k && !p.A_step) q.start = p.out, q.start_row = p.out_row;
+            if (k && !p.by_columns) q.start = p.out, q.start_row = p.out_row;
             for (int64_t i = 0; i < blocks; i++) {
                 int64_t row = rows * i / blocks, count = rows * (i + 1) / blocks - row;
                 Product r = q;
-                r.A += p.A_step ? row + k * p.A_step : row * p.A_row + k;
+                r.A += p.by_columns ? row + k * p.A_row : row * p.A_row + k;
                 if (q.start) r.start += row * q.start_row + panel.start;
                 r.out += row * p.out_row + panel.start;
                 if (p.start && p.start_row && !k) { /* what the next tile reads first is often in memory alone */
@@ -179,7 +179,7 @@ void add_outer(const REAL *D, int64_t D_row, const REAL *H, int64_t H_row, int64
     for (int64_t row = 0; row < R; row += DEPTH) {
         int64_t count = R - row < DEPTH ? R - row : DEPTH;
         pack(H + row * H_row, count, N, H_row, 1, scratch);
-        Product p = {count, D + row * D_row + first, 0, 0, 0, out + first * N, N, D_row};
+        Product p = {count, D + row * D_row + first, D_row, 0, 0, out + first * N, N, 1};
         product(p, last - first, N, scratch);
     }
 }

@@ -46,12 +46,12 @@ typedef REAL vector __attribute__((vector_size(BYTES), aligned(sizeof(REAL)), ma
 typedef struct {
     int64_t K;
     const REAL *A;
-    int64_t A_row;
+    int64_t A_row; /* zero where all rows are one */
     const REAL *start; /* what the sums start from; null: zero */
     int64_t start_row;
     REAL *out;
     int64_t out_row;
-    int64_t A_step; /* zero: rows of A are contiguous; else A is read by columns, and the sums are added to out */
+    int64_t by_columns; /* A is read by columns, whose rows are A_row apart, and the sums are added to out */
 } Product;
 
 /* A row that is read later begins to come; the processor foresees none of rows that are far apart, or read from the last
