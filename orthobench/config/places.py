@@ -100,8 +100,12 @@ def of_run(values: dict[str, Any], typed: Collection[str]) -> dict[str, Any]:
         typed: the keys that words have set.
 
     Raises:
-        ConfigError: there is no such user.
+        ConfigError: there is no such user, or a folder has no name.
     """
+    for name in ROOTS:
+        if name in values and not str(values[name]).strip():
+            folder = name.partition("_")[0]
+            raise ConfigError(f"{name}= names no folder: give one, such as {name}={folder}, or leave it out.")
     return {name: _plain(values, name, typed, name) if name in FOLDERS else one for name, one in values.items()}
 
 

@@ -28,7 +28,7 @@ def jobs(words: list[Word]) -> list[list[str]]:
     """The overrides of every job of a sweep, in Hydra's order: the last key varies fastest.
 
     Raises:
-        ConfigError: a value cannot be expanded.
+        ConfigError: a value cannot be expanded, or has none.
     """
     choices = []
     for word in words:
@@ -36,6 +36,10 @@ def jobs(words: list[Word]) -> list[list[str]]:
             choices.append([word.text])
             continue
         values = expanded(parsed(word.text), word.text)
+        if not values:
+            raise ConfigError(
+                f"{word.text.lstrip('+')} has no values: a range begins below its end, or counts down by a step < 0."
+            )
         choices.append([f"{word.prefix}{word.key}={value}" for value in values])
     count = math.prod(map(len, choices))
     if count > MOST:

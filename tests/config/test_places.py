@@ -191,3 +191,10 @@ def test_a_run_in_a_folder_with_an_equals_sign_is_a_name(
 def test_a_key_of_a_sweep_is_given_once(two: Path, refused: Refused) -> None:
     for again in ("seed=3", "++seed=3"):
         refused(["-m", *SERIES, "task.path=my.npz", "seed=1,2", again], "seed= is given twice: give it once.")
+
+
+@pytest.mark.parametrize("key", ["data_root", "runs_root", "results_root"])
+def test_a_folder_without_a_name_is_refused(key: str) -> None:
+    """As from a variable of the shell that is not set, in place of the current folder."""
+    with pytest.raises(ConfigError, match=f"{key}= names no folder"):
+        of(f"{key}=")

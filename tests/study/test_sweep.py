@@ -51,6 +51,13 @@ def test_hydras_sweep_grammar(values: str) -> None:
     assert [job[0] for job in jobs(SHIPPED.parse([f"seed={values}"]))] == ["++seed=1", "++seed=2", "++seed=3"]
 
 
+@pytest.mark.parametrize("word", ["seed=range(5,1)", "T=range(200,100,50)", "optimizer.lr=range(1,1)"])
+def test_a_range_without_values_is_refused(word: str) -> None:
+    """In place of a sweep of no runs that succeeds."""
+    with pytest.raises(ConfigError, match=r"=range\(.* has no values"):
+        jobs(SHIPPED.parse(["model=gru", word]))
+
+
 @pytest.mark.slow
 def test_a_sweep_runs_and_a_second_one_finds_its_runs(cli, tmp_path: Path) -> None:
     done = cli("-m", "model=scornn,rnn", *TINY)
