@@ -96,6 +96,22 @@ def not_a_number_stays_so(run: Any, cell: Cell) -> None:
     assert run(cell, draw(2, 3, 3), state)[0].isnan().all()
 
 
+def not_a_number_stays_in_its_sequence(run: Any, cell: Cell) -> None:
+    """Outputs, final states and gradients of all others are those without it."""
+    clean, state = draw(5, 20, 3), start(cell, 5)
+    for bad in (torch.nan, torch.inf):
+        spoiled = clean.clone()
+        spoiled[1, 9, 0] = bad
+        found = []
+        for x in (spoiled.requires_grad_(), clean.clone().requires_grad_()):
+            h_BTN, final = run(cell, x, state)
+            others = [t[torch.arange(5) != 1] for t in (h_BTN, *final)]
+            (dx,) = torch.autograd.grad(sum(t.abs().square().sum() for t in others), x)
+            found.append([*others, dx[torch.arange(5) != 1]])
+        for a, b in zip(*found, strict=True):
+            torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-9)
+
+
 def mixed_precision_rounds_the_inputs_only(run: Any, cell: Cell) -> None:
     """A recurrence in bfloat16 would leave the orthogonal group: the scan stays in the matrix's own precision."""
     cell, x = cell.float(), draw(3, 6, 3).float()
@@ -145,6 +161,7 @@ LAWS = [
     windows_are_the_whole,
     without_gradients,
     not_a_number_stays_so,
+    not_a_number_stays_in_its_sequence,
     mixed_precision_rounds_the_inputs_only,
 ]
 every_law = pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)

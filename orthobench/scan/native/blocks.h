@@ -20,20 +20,28 @@ static inline REAL *take(REAL **memory, int64_t count) {
     return *memory - (count + LANES - 1) / LANES * LANES;
 }
 
-static inline REAL square_root(REAL x) {
-    return sizeof(REAL) == 8 ? (REAL)__builtin_sqrt((double)x) : (REAL)__builtin_sqrtf((float)x);
-}
-
 ROW copied(const REAL *x, int64_t n, REAL *out) {
     int64_t j = 0;
     for (; j + LANES <= n; j += LANES) VECTOR(out + j) = VECTOR(x + j);
     for (; j < n; j++) out[j] = x[j];
 }
 
+/* A copy in scratch memory, with zeros behind it: what is there may be of a row that had a number that is none. */
+ROW padded_copy(const REAL *x, int64_t n, int64_t W, REAL *out) {
+    copied(x, n, out);
+    for (int64_t j = n; j < W; j++) out[j] = 0;
+}
+
+/* The same of a matrix of d rows of e numbers, as K rows of V. */
+ROW padded_matrix(const REAL *x, int64_t d, int64_t e, int64_t K, int64_t V, REAL *out) {
+    widened(x, d, e, V, out);
+    memset(out + d * V, 0, (K - d) * V * sizeof(REAL));
+}
+
 /* A row of n numbers that vectors may read: itself, or where it ends before its last vector a copy in `room`. */
 static inline const REAL *padded_row(const REAL *x, int64_t n, int64_t W, REAL *room) {
     if (n == W) return x;
-    copied(x, n, room);
+    padded_copy(x, n, W, room);
     return room;
 }
 

@@ -18,8 +18,8 @@ static void load_chunk(const DecayedState *s, const Head *h, int64_t line, int64
         c->place[r] = r, c->beta[r] = r < c->reads, c->gate[r] = 1;
         if (r < c->reads) {
             int64_t place = place_of(s, line, t + r);
-            copied(s->k + place * s->d, s->d, key), copied(s->q + place * s->d, s->d, query);
-            copied(s->v + place * s->e, s->e, value);
+            padded_copy(s->k + place * s->d, s->d, h->K, key), padded_copy(s->q + place * s->d, s->d, h->K, query);
+            padded_copy(s->v + place * s->e, s->e, h->V, value);
             c->gate[r] = exp_negative(s->log_g[place]);
         } else {
             memset(key, 0, h->K * sizeof(REAL)), memset(query, 0, h->K * sizeof(REAL));
@@ -35,7 +35,7 @@ void decayed_forward(const DecayedState *s, int64_t first, int64_t last, REAL *s
     Chunk c = chunk_at(&h, scratch);
     memset(scratch, 0, (size + CHUNK * V) * sizeof(REAL));
     for (int64_t line = first; line < last; line++) {
-        widened(s->S0 + line * d * e, d, e, V, c.S);
+        padded_matrix(s->S0 + line * d * e, d, e, h.K, V, c.S);
         for (int64_t t = 0; t < s->T; t += CHUNK) {
             load_chunk(s, &h, line, t, &c);
             chunk_forward(&h, &c, O, 0, c.S, 0);
@@ -54,12 +54,12 @@ void decayed_backward(const DecayedState *s, int64_t first, int64_t last, REAL *
     memset(scratch, 0, (chunks * size + chunk_back_size(&h) + K * V) * sizeof(REAL));
     for (int64_t i = 0; i < chunks; i++) found[i] = chunk_at(&h, scratch + i * size);
     for (int64_t line = first; line < last; line++) {
-        if (chunks) widened(s->S0 + line * d * e, d, e, V, found[0].S);
+        if (chunks) padded_matrix(s->S0 + line * d * e, d, e, K, V, found[0].S);
         for (int64_t i = 0; i < chunks; i++) {
             load_chunk(s, &h, line, i * CHUNK, found + i);
             chunk_forward(&h, found + i, 0, 0, i + 1 < chunks ? found[i + 1].S : 0, 0);
         }
-        widened(s->dS + line * d * e, d, e, V, back.G);
+        padded_matrix(s->dS + line * d * e, d, e, K, V, back.G);
         for (int64_t i = chunks - 1; i >= 0; i--) {
             Chunk *c = found + i;
             memset(back.dO, 0, CHUNK * V * sizeof(REAL));

@@ -78,12 +78,12 @@ static void load_chunk(const DeltaHeads *s, const Block *b, int64_t i, int64_t h
             c->beta[r] = 0, c->gate[r] = 1;
             continue;
         }
-        copied(x + (1 + j) * N + head * s->d, s->d, key);
-        copied(x + (1 + s->writes) * N + (j * s->H + head) * s->e, s->e, value);
+        padded_copy(x + (1 + j) * N + head * s->d, s->d, h->K, key);
+        padded_copy(x + (1 + s->writes) * N + (j * s->H + head) * s->e, s->e, h->V, value);
         c->beta[r] = b->beta[(first + r) * s->H + head];
         c->gate[r] = s->gated && j == 0 ? b->gate[step * s->H + head] : 1;
         if (j + 1 < s->writes) continue;
-        copied(x + head * s->d, s->d, c->L + (CHUNK + c->reads) * h->K);
+        padded_copy(x + head * s->d, s->d, h->K, c->L + (CHUNK + c->reads) * h->K);
         c->place[c->reads++] = r;
     }
     memset(c->L + (CHUNK + c->reads) * h->K, 0, (CHUNK - c->reads) * h->K * sizeof(REAL));
@@ -145,7 +145,7 @@ void deltaproduct_forward(const DeltaHeads *s, int64_t first, int64_t last, REAL
         REAL *kept = s->kept + row * blocks_of(s->T, b.steps) * s->H * size;
         enter(&b.w, row, 0);
         for (int64_t head = 0; head < s->H; head++)
-            widened(s->S0 + (row * s->H + head) * size, s->d, s->e, V, states + head * K * V);
+            padded_matrix(s->S0 + (row * s->H + head) * size, s->d, s->e, K, V, states + head * K * V);
         for (int64_t t = 0; t < s->T; t += b.steps) {
             int64_t count = s->T - t < b.steps ? s->T - t : b.steps;
             if (t == b.w.start + b.w.count) open_window(&b.w, t);
@@ -221,7 +221,7 @@ void deltaproduct_backward(const DeltaHeads *s, int64_t first, int64_t last, REA
         int64_t blocks = blocks_of(s->T, b.steps);
         enter(&b.w, row, 1);
         for (int64_t head = 0; head < H; head++)
-            widened(s->dS + (row * H + head) * size, s->d, s->e, V, G + head * K * V);
+            padded_matrix(s->dS + (row * H + head) * size, s->d, s->e, K, V, G + head * K * V);
         for (int64_t block = blocks - 1; block >= 0; block--) {
             int64_t t = block * b.steps, count = s->T - t < b.steps ? s->T - t : b.steps;
             int64_t chunked = chunks_of(count * s->writes);
@@ -231,7 +231,7 @@ void deltaproduct_backward(const DeltaHeads *s, int64_t first, int64_t last, REA
             read_block(s, &b, t, count);
             for (int64_t head = 0; head < H; head++) {
                 Chunk *c = found + head * b.chunks;
-                widened(kept + head * size, s->d, s->e, V, c->S);
+                padded_matrix(kept + head * size, s->d, s->e, K, V, c->S);
                 for (int64_t i = 0; i < chunked; i++) {
                     REAL *O = N + (head * b.chunks + i) * STACK * V + CHUNK * V;
                     load_chunk(s, &b, i, head, count, c + i);

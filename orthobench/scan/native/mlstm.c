@@ -110,9 +110,9 @@ static void load_chunk(const MemoryHeads *s, const Block *b, int64_t i, int64_t 
             continue;
         }
         const REAL *x = b->x + (first + r) * b->X;
-        copied(x + head * s->d, s->d, query);
-        copied(x + (s->H + head) * s->d, s->d, key);
-        copied(x + 2 * s->H * s->d + head * s->e, s->e, value);
+        padded_copy(x + head * s->d, s->d, h->K, query);
+        padded_copy(x + (s->H + head) * s->d, s->d, h->K, key);
+        padded_copy(x + 2 * s->H * s->d + head * s->e, s->e, h->V, value);
         c->beta[r] = b->beta[(first + r) * s->H + head];
         c->gate[r] = b->gate[(first + r) * s->H + head];
     }
@@ -261,8 +261,8 @@ void mlstm_forward(const MemoryHeads *s, int64_t first, int64_t last, REAL *scra
         REAL *kept = s->kept + row * blocks_of(s->T, STEPS) * H * (size + d + 1);
         enter(&b.w, row, 0);
         for (int64_t head = 0; head < H; head++) {
-            widened(s->C0 + (row * H + head) * size, d, s->e, V, b.states + head * K * V);
-            copied(s->n0 + (row * H + head) * d, d, b.sums + head * K);
+            padded_matrix(s->C0 + (row * H + head) * size, d, s->e, K, V, b.states + head * K * V);
+            padded_copy(s->n0 + (row * H + head) * d, d, K, b.sums + head * K);
         }
         memcpy(b.m, s->m0 + row * H, H * sizeof(REAL));
         for (int64_t t = 0; t < s->T; t += STEPS) {
@@ -306,8 +306,8 @@ static void block_at(const MemoryHeads *s, Block *b, Chunk *c, ChunkBack *back, 
     memset(b->dm, 0, count * H * sizeof(REAL));
     read_block(s, b, t, count);
     for (int64_t head = 0; head < H; head++, kept += size + d + 1) {
-        widened(kept, d, s->e, V, c->S);
-        copied(kept + size, d, c->z);
+        padded_matrix(kept, d, s->e, K, V, c->S);
+        padded_copy(kept + size, d, K, c->z);
         for (int64_t i = 0; i < chunked; i++) {
             REAL *O = b->N + i * STACK * V + CHUNK * V;
             int more = i + 1 < chunked;
@@ -338,8 +338,8 @@ void mlstm_backward(const MemoryHeads *s, int64_t first, int64_t last, REAL *scr
         enter(&b.w, row, 1);
         memcpy(b.dm, s->dm + row * H, H * sizeof(REAL));
         for (int64_t head = 0; head < H; head++) {
-            widened(s->dC + (row * H + head) * size, d, s->e, V, b.states + head * K * V);
-            copied(s->dn + (row * H + head) * d, d, b.sums + head * K);
+            padded_matrix(s->dC + (row * H + head) * size, d, s->e, K, V, b.states + head * K * V);
+            padded_copy(s->dn + (row * H + head) * d, d, K, b.sums + head * K);
         }
         for (int64_t block = blocks_of(s->T, STEPS) - 1; block >= 0; block--) {
             int64_t t = block * STEPS;

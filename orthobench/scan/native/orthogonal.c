@@ -348,7 +348,7 @@ static void line_back(const DecayedState *s, int64_t line, const REAL *rows, REA
     int64_t d = s->d, e = s->e, size = d * e, W = whole(size);
     memcpy(states, s->S0 + line * size, size * sizeof(REAL));
     for (int64_t t = 0; t < s->T; t++) write_state(s, place_of(s, line, t), states + t * W, states + (t + 1) * W);
-    memcpy(G, s->dS + line * size, size * sizeof(REAL));
+    padded_copy(s->dS + line * size, size, W, G);
     for (int64_t t = s->T - 1; t >= 0; t--) {
         int64_t place = place_of(s, line, t);
         const REAL *k = s->k + place * d, *v = s->v + place * e;

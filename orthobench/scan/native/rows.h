@@ -16,6 +16,10 @@ static inline REAL summed(vector numbers) {
     return sum[0];
 }
 
+static inline REAL square_root(REAL x) {
+    return sizeof(REAL) == 8 ? (REAL)__builtin_sqrt((double)x) : (REAL)__builtin_sqrtf((float)x);
+}
+
 ROW widened(const REAL *x, int64_t rows, int64_t e, int64_t W, REAL *out) {
     for (int64_t i = 0; i < rows; i++) {
         for (int64_t j = 0; j < e; j++) out[i * W + j] = x[i * e + j];

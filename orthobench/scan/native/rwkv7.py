@@ -11,11 +11,10 @@ from torch import Tensor
 from orthobench.cells.outer import Writes
 from orthobench.parametrizations.derivatives import first_only
 from orthobench.scan.fused.elman import Gradients
-from orthobench.scan.native.library import Struct, long, pointer, whole_vectors
+from orthobench.scan.native.library import Struct, long, pointer
 
 MAPS, PARAMETERS, MADE = ("r", "k", "v", "w", "a"), ("K", "L", "R"), ("log_w", "written", "erasing", "erased", "bonus")
 GRADIENTS = tuple(f"d{name}" for name in (*MADE, *MAPS, *PARAMETERS))
-ROWS = 9  # of scratch memory
 
 
 class MixedHeads(Struct):
@@ -53,7 +52,7 @@ class Heads(torch.autograd.Function):
         own = ctx.saved_tensors
         known = {f"d{name}": one.contiguous() for name, one in zip(MADE, given, strict=True)}
         found = {f"d{name}": torch.empty_like(one) for name, one in zip(MAPS, own, strict=False)}
-        sums = {f"d{name}": own[0].new_zeros(len(own[0]), len(own[-1])) for name in PARAMETERS}
+        sums = {f"d{name}": own[0].new_empty(len(own[0]), len(own[-1])) for name in PARAMETERS}
         _run("backward", ctx.heads, own, **known, **found, **sums)
         return None, None, *found.values(), *(part.sum(0) for part in sums.values())
 
@@ -70,4 +69,4 @@ def _run(way: str, heads: tuple[int, bool], own: Any, **tensors: Tensor) -> None
         raise ValueError(f"maps and parameters of shapes {shapes} do not fit {H} heads.")
     mixed = MixedHeads(T, B, H, N // H, int(negative))
     given = dict(zip((*MAPS, *PARAMETERS), own, strict=True))
-    mixed.run(f"rwkv7_{way}", B, own[0], ROWS * whole_vectors(N // H, own[0].dtype), **given, **tensors)
+    mixed.run(f"rwkv7_{way}", B, own[0], mixed.scratch("rwkv7", way, own[0].dtype), **given, **tensors)

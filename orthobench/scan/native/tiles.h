@@ -62,6 +62,6 @@ static inline vector inverse_roots(vector x) {
     REAL each[LANES];
     VECTOR(each) = x;
     for (int64_t i = 0; i < LANES; i++)
-        each[i] = 1 / (sizeof(REAL) == 8 ? (REAL)__builtin_sqrt((double)each[i]) : (REAL)__builtin_sqrtf((float)each[i]));
+        each[i] = 1 / square_root(each[i]);
     return VECTOR(each);
 }
