@@ -126,19 +126,19 @@ static void normalise(const MemoryHeads *s, Block *b, const Chunk *c, int64_t i,
     REAL sums[CHUNK], squares[CHUNK], n = (REAL)s->e;
     row_dots(O, b->ones, CHUNK, V, sums);
     for (int64_t q = 0; q < c->reads; q++) {
-        scaled(1, O + q * V, V, b->normal + q * V);
-        add_scaled(-sums[q] / n, b->ones, V, b->normal + q * V);
-    }
-    row_dots(b->normal, b->normal, CHUNK, V, squares);
-    for (int64_t q = 0; q < c->reads; q++) {
         REAL m = b->m[(i * CHUNK + q + 1) * s->H + head], low = m < 0 || m != m ? m : 0, down = exponential(low);
         REAL size = magnitude(b->r[q]) * down, other = exponential(low - m);
         f->by_r[q] = size >= other, f->by_m[q] = other >= size;
         if (size < other) size = other;
         if (size == 0) size = 1, f->by_r[q] = f->by_m[q] = 0;
         f->factor[q] = down / size;
-        f->deviation[q] = 1 / square_root(f->factor[q] * f->factor[q] * squares[q] / n + EPSILON);
-        scaled(f->factor[q] * f->deviation[q], b->normal + q * V, V, b->normal + q * V);
+        scaled(f->factor[q], O + q * V, V, b->normal + q * V); /* first, as the squares of O may be too small */
+        add_scaled(-f->factor[q] * sums[q] / n, b->ones, V, b->normal + q * V);
+    }
+    row_dots(b->normal, b->normal, CHUNK, V, squares);
+    for (int64_t q = 0; q < c->reads; q++) {
+        f->deviation[q] = 1 / square_root(squares[q] / n + EPSILON);
+        scaled(f->deviation[q], b->normal + q * V, V, b->normal + q * V);
     }
 }
 

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from orthobench import layers
 from orthobench.bench.cells import make_cell
 from orthobench.bench.scans import saved_bytes
 from orthobench.cells.deltaproduct import DeltaProduct
@@ -199,3 +200,23 @@ def test_the_estimate_of_memory_knows_that_states_are_not_kept(model: str) -> No
     cell, x = make_cell(model, 64, 96), torch.randn(2, 96, 16)
     kept, engine = saved_bytes(cell, x, "native") / x.element_size() / (2 * 96), ENGINES["native"]
     assert kept <= engine.peak(cell) < ENGINES["reference"].peak(cell) / 4
+
+
+@pytest.mark.parametrize("value", [1.0, 1e3])
+def test_queries_whose_squares_are_too_small(value: float) -> None:
+    """Queries of 1e-20 behind an open input gate: what they recall is divided by as small a number."""
+    layer = layers.MLSTM(1, 2, heads=1, engine="native")
+    cell = layer.cells[0]
+    with torch.no_grad():
+        cell.U.zero_()
+        cell.U[:2], cell.U[2:4] = -50, 1
+        cell.U[4, 0], cell.U[5, 0] = value, -value
+        cell.kernel.zero_()
+        cell.kernel[-1] = 1
+        cell.b["i"].fill_(60)
+    x = torch.ones(3, 1, 1, requires_grad=True)
+    y, _ = layer(x)
+    torch.testing.assert_close(y[-1, 0], torch.tensor([-0.5, 0.5]), rtol=0, atol=1e-4)
+    y.sum().backward()
+    assert x.grad is not None
+    assert x.grad.isfinite().all()
