@@ -19,7 +19,7 @@ def checked(cell: Cell, x: Tensor, h0: State | None) -> State:
 
     Args:
         cell: the cell.
-        x: inputs (B, T, I) in the type of the cell's weights (under autocast in any real one), or tokens (B, T).
+        x: inputs (B, T, I) in the type of the cell's weights, or tokens (B, T). Autocast joins all types but float64.
         h0: a tuple of states (B, ...), or (1, ...) for the whole batch; the cell's own when null.
 
     Raises:
@@ -30,7 +30,8 @@ def checked(cell: Cell, x: Tensor, h0: State | None) -> State:
     if x.is_floating_point():
         if x.dim() != 3 or (_projects(cell) and x.shape[-1] != I):
             raise ValueError(f"{name} needs inputs (B, T, {I}) or tokens (B, T): x is {tuple(x.shape)}.")
-        if x.dtype != U.dtype and not torch.is_autocast_enabled(U.device.type):
+        cast = torch.is_autocast_enabled(U.device.type) and torch.float64 not in (x.dtype, U.dtype)
+        if x.dtype != U.dtype and not cast:
             raise ValueError(f"x is {x.dtype} and the weights of {name} are {U.dtype}: use x.to({U.dtype}).")
     elif x.dtype not in TOKENS or x.dim() != 2:
         raise ValueError(

@@ -112,6 +112,13 @@ def test_autocast_may_have_rounded_the_inputs() -> None:
     torch.testing.assert_close(found, recurrence(cell, x)[0], atol=0.05, rtol=0.05)
 
 
+@pytest.mark.parametrize(("inputs", "weights"), [(torch.float64, torch.float32), (torch.float32, torch.float64)])
+def test_autocast_does_not_join_float64(inputs: torch.dtype, weights: torch.dtype) -> None:
+    cell = random_cell(GRU).to(weights)
+    with torch.autocast("cpu", dtype=torch.bfloat16), pytest.raises(ValueError, match=r"use x\.to\(torch"):
+        recurrence(cell, draw(2, 5, 3).to(inputs))
+
+
 @pytest.mark.parametrize(("B", "T"), [(0, 4), (2, 0), (0, 0)])
 @pytest.mark.parametrize("form", ["vectors", "tokens"])
 @every_engine
