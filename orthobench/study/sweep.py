@@ -37,9 +37,7 @@ def jobs(words: list[Word]) -> list[list[str]]:
             continue
         values = expanded(parsed(word.text), word.text)
         if not values:
-            raise ConfigError(
-                f"{word.text.lstrip('+')} has no values: give a start below the end, or a step below 0."
-            )
+            raise ConfigError(f"{word.text.lstrip('+')} has no values: give a start below the end, or a step below 0.")
         choices.append([f"{word.prefix}{word.key}={value}" for value in values])
     count = math.prod(map(len, choices))
     if count > MOST:
