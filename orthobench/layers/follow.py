@@ -1,5 +1,6 @@
 """Following an optimizer's steps: what parametrizations do after a step is done by the next forward pass of a layer."""
 
+from threading import RLock
 from typing import Any
 
 import torch
@@ -27,6 +28,7 @@ class _Fused:
 register_optimizer_step_post_hook(_Fused.count)
 
 Versions = tuple[tuple[int, int], ...]
+_one_at_a_time = RLock()  # of threads that call a layer after a step, one does what is due, and the others wait for it
 
 
 class Follower(Parametrized):
@@ -39,9 +41,10 @@ class Follower(Parametrized):
 
         A call looks at the parameters' values, as a forward pass does not on a GPU.
         """
-        for parametrization in self._settling():
-            parametrization.look_again()
-        self._settle()
+        with _one_at_a_time:
+            for parametrization in self._settling():
+                parametrization.look_again()
+            self._settle()
 
     def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """See `nn.Module.state_dict`; what is due after an optimizer's step is done before."""
@@ -73,14 +76,15 @@ class Follower(Parametrized):
     def _follow(self) -> None:
         if getattr(self, "_is_replica", False) or traced(*self.parameters()):
             return
-        for parametrization in self._settling():
-            if parametrization.beside:
-                parametrization.check()
-        now, before = self._versions(), self._followed
-        if now is None or now == before:
-            return
-        uncounted = before is None or now[-1] != before[-1]
-        self.after_step() if uncounted else self._settle()
+        with _one_at_a_time:
+            for parametrization in self._settling():
+                if parametrization.beside:
+                    parametrization.check()
+            now, before = self._versions(), self._followed
+            if now is None or now == before:
+                return
+            uncounted = before is None or now[-1] != before[-1]
+            self.after_step() if uncounted else self._settle()
 
     def _settle(self) -> None:
         for parametrization in self.parametrizations():

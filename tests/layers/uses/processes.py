@@ -1,13 +1,19 @@
-"""DistributedDataParallel, in one process and in two, against plain training."""
+"""DistributedDataParallel, in one process and in two, against plain training; and threads that share a layer."""
 
+import copy
+import sys
 import tempfile
+import threading
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
 import torch
+from torch import Tensor
 
-from tests.layers.uses.common import KINDS, Net, draw, net, same, train
+from orthobench.layers import Layer
+from tests.layers.uses.common import KINDS, I, Net, draw, make, net, same, train
 
 
 def _worker(rank: int, size: int, folder: str, out: str) -> None:
@@ -66,3 +72,29 @@ def data_parallel(kind: str) -> None:
 
 def data_parallel_two(kind: str) -> None:
     _data_parallel(kind, 2)
+
+
+def threads(kind: str) -> None:
+    """Four threads call a layer at once after an optimizer's step, as a server does whose weights are renewed."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for seed in range(4):
+            _call_in_threads(make(kind, I, 24), draw(seed=seed))
+    finally:
+        sys.setswitchinterval(interval)
+
+
+def _call_in_threads(layer: Layer, x: Tensor, count: int = 4) -> None:
+    train(layer, 1)
+    alone, barrier = copy.deepcopy(layer), threading.Barrier(count)
+
+    def call(_: int) -> Tensor:
+        barrier.wait()
+        return layer(x)[0].detach()
+
+    with ThreadPoolExecutor(count) as pool:
+        found = list(pool.map(call, range(count)))
+    for y in found:
+        same(y, alone(x)[0].detach(), atol=0, rtol=0)
+    same(layer.state_dict(), alone.state_dict(), atol=0, rtol=0)

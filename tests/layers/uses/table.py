@@ -1,7 +1,7 @@
 """The table of layers and uses: what happens, and docs/reference/layer-uses.md, which shows it.
 
 `python -m tests.layers.uses.table` writes the page from what happens, in some twenty minutes; given names of uses, it
-renews their columns alone.
+renews their columns alone, and adds those that the page does not have.
 """
 
 import sys
@@ -98,6 +98,7 @@ USES: dict[str, Callable[[str], None]] = {
     "checkpoint": derivatives.checkpointed,
     "DistributedDataParallel": processes.data_parallel,
     "the same, two processes": processes.data_parallel_two,
+    "threads after a step": processes.threads,
     "lengths=": masks.with_lengths,
     "reset=": masks.with_reset,
     "PackedSequence": masks.with_packs,
@@ -150,12 +151,15 @@ def page(cells: dict[tuple[str, str], str]) -> str:
 
 
 def shown() -> dict[tuple[str, str], str]:
-    """The cells of the page as it is."""
+    """The cells of the page as it is, whose uses may be others than those of now."""
     found: dict[tuple[str, str], str] = {}
+    uses: list[str] = []
     for line in PAGE.read_text(encoding="utf-8").splitlines() if PAGE.exists() else ():
-        kind, *signs = [part.strip() for part in line.strip("|").split("|")]
-        if kind in KINDS and len(signs) == len(USES):
-            found |= {(kind, use): sign for use, sign in zip(USES, signs, strict=True)}
+        first, *rest = [part.strip() for part in line.strip("|").split("|")]
+        if first.isdecimal():
+            uses += rest
+        elif first in KINDS:
+            found |= {(first, use): sign for use, sign in zip(uses, rest, strict=True)}
     return found
 
 
