@@ -175,7 +175,7 @@ def task_overrides(words: list[str]) -> tuple[dict[str, Any], list[int] | None]:
         value = list(override.sweep_iterator()) if override.is_sweep_override() else override.value()
         section, _, key = word.key.partition(".")
         if word.key == "T":
-            lengths = [_length(one) for one in (value if isinstance(value, list) else [value])]
+            lengths = list(dict.fromkeys(_length(one) for one in (value if isinstance(value, list) else [value])))
         elif section == "task" and key and not override.is_sweep_override():
             task[key] = _plain(value)
         else:
@@ -186,9 +186,10 @@ def task_overrides(words: list[str]) -> tuple[dict[str, Any], list[int] | None]:
 
 
 def _length(value: Any) -> int:
-    if type(value) is not int or value < 1:
+    whole = type(value) is int or (type(value) is float and value.is_integer())  # 1e3 is a number with a point in YAML
+    if not whole or value < 1:
         raise ConfigError(f"T={value} is not a length: whole numbers >= 1 are, such as T=400,800.")
-    return value
+    return int(value)
 
 
 def _plain(value: Any) -> Any:

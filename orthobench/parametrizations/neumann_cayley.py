@@ -83,13 +83,13 @@ class NeumannCayley(Settling, ScaledCayley):
 
     def forward(self) -> Tensor:
         if traced(self.theta) or (mapped(self.theta) and not base.reading_waits(self.theta)):
-            return (
-                super().forward()
-                if self.variant == "paper"
-                else _CayleyWithInverse.forward(self.skew(), self.B, self.signs)
-            )
+            return super().forward() if self.variant == "paper" else _CayleyWithInverse.forward(*self._factors(self.B))
         self.check()
-        return _CayleyWithInverse.apply(self.skew(), self._inverse_of_now(), self.signs)
+        return _CayleyWithInverse.apply(*self._factors(self._inverse_of_now()))
+
+    def _factors(self, B: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """A, B and the diagonal of D, in theta's type, which `load_state_dict(assign=True)` changes without D's."""
+        return self.skew(), B, self.signs.to(self.theta.dtype)
 
     def _inverse_of_now(self) -> Tensor:
         """B, computed again where theta was set by hand; a stack of them under vmap is not checked on a GPU."""

@@ -44,6 +44,7 @@ def test_overrides_of_a_finished_run() -> None:
     words = ["T=400,800", "task.delay=[20,20]", "task.marker=false", "task.group='s5'"]
     assert task_overrides(words) == ({"delay": [20, 20], "marker": False, "group": "s5"}, [400, 800])
     assert task_overrides([]) == ({}, None)
+    assert task_overrides(["T=1e3,400,1000,400"]) == ({}, [1000, 400]), "numbers as a run takes them, each once"
 
 
 @pytest.mark.parametrize(
@@ -56,6 +57,8 @@ def test_overrides_of_a_finished_run() -> None:
         ("task=adding", "task=adding does not apply"),
         ("task.marker=true,false", "does not apply"),
         ("T=0", "T=0 is not a length"),
+        ("T=1.5", "T=1.5 is not a length"),
+        ("T=inf", "T=inf is not a length"),
         ("T=null", "T=None is not a length"),
         ("T=[4", "not an override of the form"),
     ],

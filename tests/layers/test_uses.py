@@ -15,7 +15,7 @@ from orthobench.errors import ConfigError
 from orthobench.layers import NCGRU, URNN, Layer, ScoRNN
 from orthobench.parametrizations import base
 from tests.layers.uses import table
-from tests.layers.uses.common import KINDS, draw, make, train
+from tests.layers.uses.common import KINDS, draw, make, same, train
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:`torch.jit.*is deprecated:DeprecationWarning"),
@@ -202,6 +202,21 @@ def test_threads_may_share_a_layer() -> None:
 
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(gradient, range(100))) == list(range(100))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("saved", [torch.float32, torch.float64])
+def test_weights_of_another_type_are_assigned(kind: str, saved: torch.dtype) -> None:
+    """`load_state_dict(assign=True)` takes the type of what was saved, for all that a layer computes."""
+    old = make(kind).to(saved)
+    new = make(kind).to(torch.float32 if saved == torch.float64 else torch.float64)
+    new.load_state_dict(old.state_dict(), assign=True)
+    x = draw(dtype=saved)
+    for layer in (old, new):
+        layer(x)[0].abs().sum().backward()
+    same(new(x)[0], old(x)[0])
+    for mine, theirs in zip(new.parameters(), old.parameters(), strict=True):
+        same(mine.grad, theirs.grad)
 
 
 def test_the_gradient_of_a_matrix_is_clipped_once() -> None:
