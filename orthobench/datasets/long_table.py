@@ -165,7 +165,7 @@ def _numbers(column: Any, path: Path) -> Any:
 
 
 def _refuse_empty(table: Any, features: list[str], missing: bool, path: Path) -> None:
-    """Refuse empty cells, but for those of features where observations may be missing."""
+    """Refuse empty cells, but for those of features where observations may be missing, and steps without end."""
     for name in (name for name in table.columns if not missing or name not in features):
         empty = (table[name].isna() | (table[name] == "")).to_numpy(dtype=bool)
         if empty.any():
@@ -173,6 +173,11 @@ def _refuse_empty(table: Any, features: list[str], missing: bool, path: Path) ->
             raise DataError(
                 f"{path}: column {shown(name)} is empty in row {int(empty.argmax()) + 1} after the header{fix}."
             )
+    endless = np.isinf(table["t"].to_numpy(dtype=np.float64, na_value=np.nan))
+    if endless.any():
+        raise DataError(
+            f"{path}: t is not finite in row {int(endless.argmax()) + 1} after the header; write a step there."
+        )
 
 
 def _refuse_names(names: list[str], path: Path) -> None:

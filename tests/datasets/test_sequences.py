@@ -219,6 +219,7 @@ def test_wrong_archives(changes: dict[str, Any], message: str, tmp_path: Path) -
         ("id,v,target\n1,0,a\n", "lacks t"),
         ("id,t,v,target\n", "has no rows"),
         ("id,t,v,target\n1,0,x,a\n", "column v has something that is not a number"),
+        ("id,t,v,target\n1,0,1,a\n1,inf,2,a\n", "t is not finite in row 2 after the header"),
         ("id,t,v,target\n1,0,,a\n1,1,2,a\n", "column v is empty in row 1"),
         ("id,t,v,target\n1,0,1,a\n1,0,2,a\n", "id 1 has step t=0 twice"),
         ("id,t,v,target\n1,0,1,a\n1,1,2,b\n", "id 1 has more than one target"),
