@@ -219,6 +219,17 @@ def test_weights_of_another_type_are_assigned(kind: str, saved: torch.dtype) -> 
         same(mine.grad, theirs.grad)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("engine", "early"), [("auto", 16), ("reference", 0)])
+def test_a_nan_stays_in_its_sequence_from_its_step_on(kind: str, engine: str, early: int) -> None:
+    x = draw(2, 40, 4)
+    x[0, 30, 0] = torch.nan
+    y = make(kind, engine=engine)(x)[0]
+    nan = y.isnan().any(-1)
+    first = 0 if kind == "Attention" and engine == "auto" else 30 - early
+    assert not nan[1].any() and not nan[0, :first].any() and nan[0, 30:].all()
+
+
 def test_the_gradient_of_a_matrix_is_clipped_once() -> None:
     clipped = layers.ScoRNN(3, 8, recurrent_gradient_clip=1e-3)
     whole = copy.deepcopy(clipped)
