@@ -4,8 +4,8 @@ The design is written in the table: of `factors: {gru: {matrix: [free, orthogona
 are `gru_free_default` and so on. The first level of a factor is what the others are compared with. An effect is the
 difference between a level and the first one, all else averaged; an interaction is a difference of such differences.
 
-    solved     a logistic model, in log-odds, with Jeffreys's prior (Firth 1993), without which an effect is infinite
-               where all seeds of one side solve the case; Wald's 95 % interval
+    solved     a logistic model, in log-odds, with a log-F(1,1) prior on every effect, without which one is infinite
+               where all seeds of one side solve the case; the 95 % interval of the profile of the posterior
     horizon    a linear model of log2 of the horizon of every seed that solved the case, so that 1 is a factor of two;
                Student's 95 % interval, with a standard deviation that is not below that of rounding to a tested length;
                a seed that holds none of these counts as half of the shortest, for without it the others look better
@@ -23,7 +23,7 @@ from orthobench.study.statistics.status import LEVEL, Interval
 from orthobench.study.verdicts.searched import SearchedCell, SearchedTable
 from orthobench.study.verdicts.trials import solved
 
-ROUNDS, CLOSE = 200, 1e-10
+ROUNDS, CLOSE = 200, 1e-9
 Estimates = list[tuple[float, Interval]]
 
 
@@ -104,29 +104,61 @@ def design(factors: dict[str, list[str]], settings: list[tuple[str, ...]]) -> tu
 
 
 def logistic(x: np.ndarray, successes: np.ndarray, trials: np.ndarray) -> Estimates:
-    """Coefficients of a logistic model of counts with Jeffreys's prior, each with Wald's 95 % interval.
+    """Coefficients of a logistic model of counts with a log-F(1,1) prior on each, and 95 % profile intervals.
 
-    Firth (1993), Bias reduction of maximum likelihood estimates; Newton's method with halved steps.
+    Such a prior is one more trial that half succeeds, of a group whose log-odds are the coefficient. So the posterior
+    has one mode. Jeffreys's prior may have several where groups solve all or nothing.
+    Greenland & Mansournia (2015), Penalization, bias reduction, and default priors in logistic and related categorical
+    and survival regressions.
 
     Args:
         x: the design, (groups, columns).
         successes: by group.
         trials: by group.
     """
-    from scipy import stats
+    from scipy import optimize, stats
+
+    columns = x.shape[1]
+    rows = np.vstack([x, np.eye(columns)])
+    k, n = np.append(successes, np.full(columns, 0.5)), np.append(trials, np.ones(columns))
+    beta, least = _fit(rows, k, n, np.zeros(len(rows)))
+    limit = least + float(stats.chi2.ppf(LEVEL, 1)) / 2
+    p = 1 / (1 + np.exp(-rows @ beta))
+    spread = np.sqrt(np.diag(np.linalg.inv(rows.T @ ((n * p * (1 - p))[:, None] * rows))))
+
+    def end(j: int, sign: int) -> float:
+        """Where the best fit with coefficient j held at a value is as bad as the limit."""
+        others = np.delete(rows, j, axis=1)
+
+        def beyond(value: float) -> float:
+            return _fit(others, k, n, value * rows[:, j])[1] - limit
+
+        far = 2 * spread[j]
+        while beyond(beta[j] + sign * far) < 0:
+            far *= 2
+        found: Any = optimize.brentq(lambda distance: beyond(beta[j] + sign * distance), 0, far, xtol=1e-4)
+        return float(found)
+
+    return [(float(beta[j]), (float(beta[j] - end(j, -1)), float(beta[j] + end(j, 1)))) for j in range(columns)]
+
+
+def _fit(x: np.ndarray, k: np.ndarray, n: np.ndarray, offset: np.ndarray) -> tuple[np.ndarray, float]:
+    """The coefficients of the greatest likelihood, and minus the logarithm of that: Newton's method, steps halved."""
+
+    def loss(beta: np.ndarray) -> float:
+        z = offset + x @ beta
+        return float(n @ np.logaddexp(0, z) - k @ z)
 
     beta = np.zeros(x.shape[1])
     for _ in range(ROUNDS):
-        p = 1 / (1 + np.exp(-x @ beta))
-        weight = trials * p * (1 - p)
-        covariance = np.linalg.pinv(x.T @ (weight[:, None] * x))
-        leverage = weight * np.einsum("ij,jk,ik->i", x, covariance, x)
-        step = covariance @ (x.T @ (successes - trials * p + leverage * (0.5 - p)))
-        step *= min(1.0, 2.0 / max(np.abs(step).max(), CLOSE))
+        p = 1 / (1 + np.exp(-offset - x @ beta))
+        step = np.linalg.solve(x.T @ ((n * p * (1 - p))[:, None] * x), x.T @ (k - n * p))
+        while loss(beta + step) > loss(beta) and np.abs(step).max() > CLOSE:
+            step = step / 2
         beta = beta + step
-        if np.abs(step).max() < CLOSE:
+        if np.abs(step).max() <= CLOSE:
             break
-    return _with_intervals(beta, np.sqrt(np.diag(covariance)), float(stats.norm.ppf((1 + LEVEL) / 2)))
+    return beta, loss(beta)
 
 
 def linear(x: np.ndarray, y: np.ndarray, resolution: float = 0.0) -> Estimates | None:
