@@ -43,7 +43,7 @@ says nothing else of others. [All numbers](../../results/tables/fair2.md).
 """
 LEGEND = """\
 A seed *solves* a case when its validation score is at least 0.99 three times in a row, where 0 is the trivial predictor
-and 1 is perfect; *steps* says when. The *horizon* is the longest test at which the median of these seeds is above 0.9.
+and 1 is perfect; *steps* says when. The *horizon* is the longest test up to which their median is above 0.9.
 *score*: median and quartiles of all ten seeds, in the range of training. *ms a step*: a training step on one thread.
 """
 TESTED = """\
@@ -103,12 +103,13 @@ def changed(found: SearchedTable) -> str:
     lost, won = [], []
     for cell in (cell for cell in complete(found) if cell.name in before):
         held = before[cell.name] is not None
-        if held and cell.group > 1:
+        if held and cell.group >= UNSOLVED:
             lost.append(cell.name)
-        if cell.group == 0 and not held:
-            won.append(cell.name)
+        if cell.group < UNSOLVED and not held:
+            count, of = cell.solved
+            won.append(f"{cell.name} ({count} of {of} seeds)")
     told = [f"{', '.join(lost)} did it after 2,000 steps, and no reported seed solves it here"] if lost else []
-    return "; ".join([*told, f"{', '.join(won)} did not after 2,000 steps, and solve it here"] if won else told)
+    return "; ".join([*told, f"did not after 2,000 steps, and solve it here: {', '.join(won)}"] if won else told)
 
 
 def run() -> str:

@@ -267,6 +267,7 @@ def test_the_trivial_predictor_is_a_line_over_the_lengths(tmp_path: Path) -> Non
     lines = tuned("gru", "_digits1", "1e-2", metric="score", ends=(1.0, 0.5))
     at = {f"length__{n}___baseline__score": n / 1000 for n in lengths}
     at |= {f"length__{n}___test__{name}": 0.5 for n in lengths for name in ("score", "emitted")}
+    at["baseline__score"] = 0.0
     lines += [made_up("gru_digits1_lr1e-2", s, best_val___test__score=0.5, **at) for s in SEEDS]
     record(tmp_path, CUED, lines)
     (axes,) = figures(fair_table(SHIPPED.table(CUED), tmp_path))["Cued copying, digits=1: score by length"].axes

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from scipy import stats
 
-from orthobench.errors import ConfigError
+from orthobench.errors import ConfigError, StorageError
 from orthobench.report.searched import section, when
 from orthobench.report.searched_figures import figures
 from orthobench.study.catalogue import SHIPPED, Catalogue
@@ -103,6 +103,43 @@ def test_what_the_records_say(found: SearchedTable) -> None:
     assert found.due(["gru", "rnn", "lstm"]) == {}, "nothing is left to do of a cell that did not learn"
     assert found.due(["irnn"]) == {"irnn": {"irnn_trial0": (101,), "irnn_trial1": (101,)}}
     assert found.later(["irnn"]) == 5
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        ("best_val:test/score", None, "has no value in best_val:test/score"),
+        ("best_val:test/score", 7.0, "has the value 7, which is beyond"),
+        ("length/8:test/score", None, "has no value in length/8:test/score"),
+        ("length/8:test/score", 7.0, "has the value 7, which is beyond"),
+        ("length/8:baseline/score", None, "has no value in length/8:baseline/score"),
+        ("length/8:baseline/score", 0.5, "the trivial predictor scores"),
+        ("baseline/loss", None, "has no value in baseline/loss"),
+        ("baseline/loss", 99.0, "the trivial predictor scores"),
+        ("baseline/score", 0.5, "the trivial predictor scores"),
+    ],
+)
+@pytest.mark.parametrize("every", [False, True], ids=["one seed", "every seed"])
+def test_a_damaged_record_is_refused(
+    column: str, value: float | None, message: str, every: bool, found: SearchedTable, tmp_path: Path
+) -> None:
+    hurt = [line for line in found.lines if line.row == "gru_trial0" and line.seed < 100][: None if every else 1]
+    assert hurt
+    odd = [Line({k: v for k, v in (line.values | {column: value}).items() if v is not None}) for line in hurt]
+    records.add(tmp_path / "results", found.table.name, odd)
+    with pytest.raises(StorageError, match=message):
+        searched_table(found.table, tmp_path / "results")
+
+
+def test_a_run_that_diverged_counts_as_the_worst_wherever_scores_are_ordered(
+    found: SearchedTable, tmp_path: Path
+) -> None:
+    gone = [line for line in found.lines if line.row == "gru_trial0" and line.seed < 100]
+    records.add(tmp_path / "results", found.table.name, [Line(line.values | {"status": "diverged"}) for line in gone])
+    again = searched_table(found.table, tmp_path / "results")
+    (cell,) = (cell for cell in again.cells if cell.name == "gru")
+    assert f"gru: {len(gone)} of {len(gone)} reported seeds diverged, and count as the worst." in again.notes
+    assert (cell.solved, cell.reached) == ((0, len(gone)), (-inf, -inf, -inf))
 
 
 def test_claims_are_shown_as_held_or_not(found: SearchedTable) -> None:

@@ -6,9 +6,11 @@ Everything that a table shows is computed from these lines, never from runs/.
 """
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import datetime
 from functools import lru_cache
 from math import inf, isfinite
 from pathlib import Path
@@ -27,11 +29,13 @@ from orthobench.study.tables.curve_values import is_time
 IDENTITY = ("run_id", "preset", "cell", "seed", "status", "reason", "model", "task", "T", "split", "steps", "epochs")
 PROVENANCE = ("git", "dirty", "torch", "python", "device", "cpu", "gpu", "engine", "finished")
 COST = ("memory/peak", "time/wall_s", "time/train_s", "time/steps_per_s", "time/s_per_step", "time/minutes_per_epoch")
+COUNTS = ("seed", "steps")
 NEEDED = ("run_id", "preset", "cell", "seed", "status")
 SCORES = ("best_val", "last", "best_test")
 DIGEST = "identity"  # all digits of the digest of which the run id has ten; older records have none
 MADE_OF = ("version", "plugins", "data")  # the package's version, one digest of all plug-ins, one of all data
 MOVED = "moved"  # how a run moved between devices or engines; of one that did, no time and no memory is recorded
+NUMBER = re.compile(r"-?(\d+(\.\d*)?([eE][+-]?\d+)?|inf|nan)", re.ASCII)  # as Python writes them
 TEXT = {MOVED, *IDENTITY, *PROVENANCE, *MADE_OF, DIGEST} - {"seed", "T", "steps", "epochs"}
 
 
@@ -252,16 +256,26 @@ def _whole(found: Line) -> None:
     missing = [name for name in NEEDED if name not in found.values]
     if missing:
         raise ValueError(f"run {found.values.get('run_id', 'of a line')} has no {', '.join(missing)}")
-    if type(found.values["seed"]) is not int:
-        raise ValueError(f"seed of run {found.run_id} is {found.values['seed']}, which is no whole number")
-    steps = found.values.get("steps")
-    for name, step in ((name, step) for name, step in found.values.items() if name.startswith("crossed/")):
-        if not 0 <= step <= (steps if isinstance(steps, int) else inf):
-            raise ValueError(f"{name} of run {found.run_id} is {step}, beyond its {steps} steps")
+    steps = found.values.get("steps", inf)
+    for name, number in found.values.items():
+        if (name in COUNTS or name.startswith("crossed/")) and not (number == int(number) and number >= 0):
+            raise ValueError(f"{name} of run {found.run_id} is {number}, which is no whole number")
+        if name.startswith("crossed/") and number > steps:
+            raise ValueError(f"{name} of run {found.run_id} is {number}, beyond its {steps} steps")
+    _time(found)
     if found.run_id.startswith("/") or ".." in found.run_id.split("/"):
         raise ValueError(f"{found.run_id!r} is no name of a run")
     if found.values["status"] not in FINAL:
         raise ValueError(f"status of run {found.run_id} is {found.values['status']}, not {' or '.join(FINAL)}")
+
+
+def _time(found: Line) -> None:
+    """Refuse a time that is none, as at the end of a file that was not written to its end."""
+    text = found.values.get("finished")
+    with suppress(ValueError):
+        if text is None or datetime.fromisoformat(text).tzinfo is not None:
+            return
+    raise ValueError(f"finished of run {found.run_id} is {text!r}, which is no time with its zone")
 
 
 def _is_written(name: str, value: Any) -> bool:
@@ -281,5 +295,6 @@ def _text(value: Any) -> str:
 def _value(name: str, text: str) -> Any:
     if name in TEXT:
         return text
-    number = float(text)
-    return int(text) if number.is_integer() and text.lstrip("-").isdigit() else number
+    if not NUMBER.fullmatch(text):
+        raise ValueError(f"{name} is {text!r}, which is no number")
+    return int(text) if text.lstrip("-").isdecimal() else float(text)

@@ -9,7 +9,7 @@ from itertools import combinations
 from statistics import mean, median
 from typing import Any
 
-from orthobench.study.statistics.statistics import ALPHA, holm
+from orthobench.study.statistics.statistics import ALPHA, holm, unrounded
 from orthobench.study.statistics.status import LEVEL
 
 FEWEST = 5  # places of which a correlation is given
@@ -120,7 +120,7 @@ def _pair(a: str, b: str, scores: dict[str, list[float]], p: float) -> Pair:
 
 
 def _differences(a: list[float], b: list[float]) -> list[float]:
-    return [0.0 if x == y else x - y for x, y in zip(a, b, strict=True)]
+    return [0.0 if x == y else unrounded(x - y) for x, y in zip(a, b, strict=True)]
 
 
 def _groups(names: list[str], pairs: list[Pair]) -> list[tuple[str, ...]]:

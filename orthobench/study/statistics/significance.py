@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from orthobench.study.statistics.statistics import ALPHA, Scores, holm
+from orthobench.study.statistics.statistics import ALPHA, Scores, holm, unrounded
 
 EXACT = 12  # pairs up to which all 2^n assignments of signs are gone through
 REARRANGED = 4_000  # the most assignments of seeds to two models that are gone through
@@ -32,7 +32,7 @@ def above_zero(differences: Sequence[float], resolution: float = 0.0) -> float:
 
     values = np.asarray(differences, dtype=float)
     if not np.isfinite(values).all():
-        values = np.sign(values) * stats.rankdata(np.abs(values))
+        values = np.sign(values) * stats.rankdata([abs(unrounded(value)) for value in values])
     if len(values) <= EXACT:
         found: Any = stats.permutation_test(
             (values,), np.mean, permutation_type="samples", alternative="greater", n_resamples=2**EXACT

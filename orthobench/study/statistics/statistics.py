@@ -140,6 +140,11 @@ def incomplete(scores: Scores) -> Verdict | None:
     return None
 
 
+def unrounded(difference: float) -> float:
+    """A difference to nine digits, so that those which only rounding tells apart are equal, as 0.9 - 0.8 and 0.1."""
+    return float(f"{difference:.9g}")
+
+
 def holm(p_values: list[float]) -> list[float]:
     """Holm's adjusted p-values of one family, in the order given."""
     adjusted, largest = [0.0] * len(p_values), 0.0

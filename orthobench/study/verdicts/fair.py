@@ -5,15 +5,15 @@ their mean with its 95 % interval, the ranks that the intervals leave open, and 
 whose interval reaches down to the trivial predictor did not learn, and has no rank.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import inf, isclose
+from math import inf
 from pathlib import Path
 from statistics import mean
 
 from orthobench.config.words import key, value
-from orthobench.errors import ConfigError, StorageError
+from orthobench.errors import ConfigError
 from orthobench.study.costs import step_costs
 from orthobench.study.records import records
 from orthobench.study.records.made_by import MadeBy, made_by
@@ -23,6 +23,7 @@ from orthobench.study.statistics.horizon import LEAST_SCORE, holes, horizon
 from orthobench.study.tables import metrics
 from orthobench.study.tables.composed import ComposedTable
 from orthobench.study.tables.table import FAIR, FULL, PRESETS, RATE, Table
+from orthobench.study.verdicts.damaged import refuse_damaged, refuse_gaps, refuse_lost, refuse_other_baselines
 from orthobench.study.verdicts.fair_entry import FairEntry, names
 from orthobench.study.verdicts.tuning import TunedRate, choose
 from orthobench.tasks.metric import Metric
@@ -178,7 +179,7 @@ def fair_table(table: Table, results: Path, preset: str = FULL, cells: Collectio
     found, validation = recorded(composed, results), replace(score, name=score.validation)
     for line in found.lines:
         tunes = table.tuning is not None and line.seed in table.tuning.seeds
-        _refuse_damaged(line, validation if tunes else score, path)
+        refuse_damaged(line, validation if tunes else score, path)
     by_row: dict[str, list[Line]] = {}
     for line in found.lines:
         by_row.setdefault(line.row, []).append(line)
@@ -198,47 +199,25 @@ def fair_table(table: Table, results: Path, preset: str = FULL, cells: Collectio
     )
     rows = {entry.case: next(iter(entry.rows.values())) for entry in entries}
     curves = {case: composed.lengths(row) for case, row in rows.items()}
+    name = score.name.removeprefix("test/")
     _refuse_other_baselines(entries, path)
     for entry in entries:
-        _refuse_gaps(entry, curves[entry.case][0], path)
+        if composed.baseline(timed_row(entry.rows), name) is not None:
+            refuse_lost(entry.lines, f"baseline/{name}", path)
+        refuse_gaps(entry.lines, entry.score, curves[entry.case][0], path)
     lengths = max((found for found, _ in curves.values()), default=())
     trained = {case: span for case, (found, span) in curves.items() if found}
-    name = score.name.removeprefix("test/")
     blind = {case: levels for case, row in rows.items() if (levels := composed.order_blind(row, name))}
     notes, codes = (*found.notes, *found.lost, *found.moved, *stale_costs), made_by(found.lines)
     return FairTable(table, preset, score, entries, found.lines, lengths, trained, notes, codes, blind)
 
 
-def _refuse_damaged(line: Line, score: Metric, path: Path) -> None:
-    found = line.metric(score.name, "best_val")
-    if line.diverged or (found is not None and score.allows(found)):
-        return
-    wrong = "no value" if found is None else f"the value {found:g}, which is beyond {score.bounds},"
-    column = score.name if score.name.startswith("length/") else f"best_val:{score.name}"
-    raise StorageError(
-        f"{path}: run {line.run_id} has {wrong} in {column} and did not diverge; restore the file, or delete it and "
-        "run `reproduce` again."
-    )
-
-
 def _refuse_other_baselines(entries: Iterable[FairEntry], path: Path) -> None:
-    """Refuse models of one case whose records have different trivial predictors."""
-    known: dict[str, FairEntry] = {}
-    for entry in (entry for entry in entries if entry.trivial is not None):
-        first = known.setdefault(entry.case, entry)
-        if not isclose(first.trivial or 0.0, entry.trivial or 0.0, rel_tol=1e-6, abs_tol=1e-9):
-            raise StorageError(
-                f"{path}: the trivial predictor scores {first.trivial:g} in the records of {first.model} and "
-                f"{entry.trivial:g} in those of {entry.model}{entry.case and f' ({entry.case})'}, of one task; restore "
-                "the file, or delete the wrong lines and run `reproduce` again."
-            )
-
-
-def _refuse_gaps(entry: FairEntry, lengths: Sequence[int], path: Path) -> None:
-    """Refuse a reported run without a score at a length where another seed has one, or with one that cannot be."""
-    for name in (name for name in map(entry.at, lengths) if entry.scores(name).values):
-        for line in entry.lines:
-            _refuse_damaged(line, replace(entry.score, name=name), path)
+    known: dict[str, list[tuple[str, float]]] = {}
+    for entry in entries:
+        known.setdefault(entry.case, []).extend([] if entry.trivial is None else [(entry.model, entry.trivial)])
+    for case, trivial in known.items():
+        refuse_other_baselines(trivial, case, path)
 
 
 def rates(table: Table) -> dict[tuple[str, str], dict[str, str]]:

@@ -27,6 +27,7 @@ from orthobench.study.tables import metrics
 from orthobench.study.tables.composed import ComposedTable
 from orthobench.study.tables.search import TRIAL, TrialRows
 from orthobench.study.tables.table import FULL, SEARCHED, Table
+from orthobench.study.verdicts.damaged import refuse_damaged_search
 from orthobench.study.verdicts.trials import SearchState, solved, state, steps
 from orthobench.tasks.metric import Metric
 
@@ -138,7 +139,11 @@ class SearchedCell:
         return 0 if count >= MOST * of else 1 if count else 2
 
     def normalised(self, line: Line, length: int | None = None) -> float:
-        """(score - trivial) / (perfect - trivial) of a run, at a length if given; minus infinity where it has none."""
+        """(score - trivial) / (perfect - trivial) of a run, at a length if given; minus infinity where it has none, and
+        of one that diverged.
+        """
+        if line.diverged:
+            return -inf
         name, at = self.score.name, "" if length is None else f"length/{length}:"
         value = line.metric(f"{at or 'best_val:'}{name}")
         trivial = line.metric(f"{at}baseline/{name.rpartition('/')[2]}")
@@ -290,12 +295,13 @@ def searched_table(table: Table, results: Path, preset: str = FULL, further: Seq
     composed = ComposedTable(table, preset)
     found = recorded(composed, results, further)
     lengths = composed.lengths(first)[0] if found.lines else ()
+    refuse_damaged_search(composed, found.lines, score, lengths, records.path_of(results, table.name))
     costs, _ = step_costs.current(composed, step_costs.read(results))
     cells = tuple(
         replace(_cell(composed, name, found.lines, score, lengths), cost=costs.get(f"{name}_{TRIAL}0"))
         for name in cells_of(table)
     )
-    notes = (*found.notes, *found.lost)
+    notes = (*found.notes, *found.lost, *_diverged(cells))
     like = table.original if found.lines else None
     other = () if like is None else searched_table(like, results, preset).known
     beside, name = tuple(cell for cell in other if cell.complete), score.name.rpartition("/")[2]
@@ -303,6 +309,12 @@ def searched_table(table: Table, results: Path, preset: str = FULL, further: Seq
     blind = None if blind is None else score.normalised(blind, composed.baseline(first, name))
     made = made_by(found.lines)
     return SearchedTable(table, preset, score, cells, found.lines, lengths, notes, made, beside, blind)
+
+
+def _diverged(cells: Iterable[SearchedCell]) -> list[str]:
+    counts = {cell.name: (sum(line.diverged for line in cell.lines), len(cell.lines)) for cell in cells}
+    told = "reported seeds diverged, and count as the worst."
+    return [f"{name}: {count} of {of} {told}" for name, (count, of) in counts.items() if count]
 
 
 def _cell(
