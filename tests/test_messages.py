@@ -37,7 +37,7 @@ stopping.{key}={filled[key]} is no metric of this task: {known}
 {path}: column {shown(name)} is empty in row {int(empty.argmax()) + 1} after the header{fix}.
 {place}: {error}
 {problem}
-{run} is no run: there is no config.yaml in {places}; {_hint(Path(run), runs)}.
+{run} is no run: there is no config.yaml in {places}; {_hint(Path(run), runs)}
 {self.task.no_training}.
 {sentence or f'{word!r} is neither a verb nor key=value: {_hint(word)}'}
 {stale}

@@ -12,7 +12,9 @@ import inspect
 import os
 import pkgutil
 import re
+import sys
 from functools import lru_cache
+from pathlib import Path
 from types import ModuleType
 
 from orthobench.common.schema import did_you_mean
@@ -163,7 +165,9 @@ def _plugins() -> list[ModuleType]:
         except (Exception, SystemExit) as error:  # whatever a stranger's module raises
             why = str(error) if isinstance(error, ImportError) else f"{type(error).__name__}: {error}"
             absent = isinstance(error, ModuleNotFoundError) and error.name == name.partition(".")[0]
+            here = bool({"", str(Path.cwd())} & set(sys.path))
             path = "the working directory is not searched unless you say so: export PYTHONPATH=$PWD"
+            path = "name a module of the working directory, or of a folder in PYTHONPATH" if here else path
             fix = path if absent else "correct that module, or name another"
             raise ConfigError(f"${PLUGINS} names {name!r}, which cannot be imported: {why}; {fix}.") from error
     return modules

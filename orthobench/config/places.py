@@ -113,12 +113,14 @@ def of_task(names: Iterable[str], values: dict[str, Any], typed: Collection[str]
     """A task's settings, with the one place of every file that the settings `names` name.
 
     Raises:
-        ConfigError: there is no such user, or it is no path.
+        ConfigError: there is no such user, it is no path, or it is empty.
     """
     found = dict(values)
     for name in names:
         text = _plain(values, name, typed, f"task.{name}")
-        found[name] = paths.canonical(text, f"task.{name}") if isinstance(text, str) and text.strip() else text
+        if isinstance(text, str) and not text.strip():
+            raise ConfigError(f"task.{name}= names no file: give one, such as task.{name}=data/mine.csv.")
+        found[name] = paths.canonical(text, f"task.{name}") if isinstance(text, str) else text
     return found
 
 

@@ -106,11 +106,13 @@ def folder_of(run: str | Path, root: str | None = None) -> Path:
     Raises:
         ConfigError: there is none.
     """
+    if not str(run).strip():
+        raise ConfigError("the name of a run is empty: name the folder of one.")
     runs = runs_root(root)
     found = next((path for path in (Path(run), runs / run) if (path / "config.yaml").is_file()), None)
     if found is None:
         places = " nor ".join(dict.fromkeys(map(str, (Path(run), runs / run))))
-        raise ConfigError(f"{run} is no run: there is no config.yaml in {places}; {_hint(Path(run), runs)}.")
+        raise ConfigError(f"{run} is no run: there is no config.yaml in {places}; {_hint(Path(run), runs)}")
     return found
 
 
@@ -118,11 +120,11 @@ def _hint(run: Path, runs: Path) -> str:
     """Another name to give: a run in that folder, a run of a similar name beside it, or another folder."""
     inside = next(iter(_runs_in(run) or _runs_in(runs / run)), None)
     if inside is not None:
-        return f"it is a folder of runs, so name one of them, such as {inside}"
+        return f"it is a folder of runs, so name one of them, such as {inside}."
     close = closest(run.name, {*_runs_in(run.parent), *_runs_in(runs)})
     if close is not None:
-        return f"did you mean {close}"
-    return "name the folder of a run, or set runs_root= to the folder of runs"
+        return f"did you mean {close}?"
+    return "name the folder of a run, or set runs_root= to the folder of runs."
 
 
 def _runs_in(folder: Path) -> list[str]:

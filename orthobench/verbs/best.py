@@ -54,11 +54,14 @@ def main(arguments: list[str]) -> int:
             say(comment(f"{table.title}, {given.by}={value}: {told}, {among}"))
             for reason in dict.fromkeys(reason for run in row.runs for reason in run.stale):
                 say(comment(f"stale: {reason}"))
-            steps = given.steps or 2 * max(int(run.line.values["steps"]) for run in row.runs)
+            had = max(int(run.line.values["steps"]) for run in row.runs)
+            steps = given.steps or 2 * had
             seeds = ",".join(str(seed) for seed in sorted(scores.by_seed))
             roots = [word("runs_root", str(places[0]))] if _elsewhere(places[0]) else []
             options = [option for path in given.config_dir for option in ("--config-dir", str(path))]
             try:
+                if steps <= had:
+                    raise ConfigError(f"--steps {steps} is not longer than the run, which has {had:,}: give more.")
                 record = row.runs[0].record
                 refuse_unrecorded(record.get("sources"), named_files(record["config"]), "record.json")
                 found = words(record["config"], given.catalogue)  # which checks the settings

@@ -53,7 +53,8 @@ def tables(places: list[Path], words: list[str]) -> "list[OwnTable]":
     chosen = found.of(words)
     left = f", {len(found.left_out)} left out" if found.left_out else ""
     others = f", {len(chosen.finished)} of them chosen" if words else ""
-    say(comment(f"{', '.join(map(str, places))}: {len(found.finished)} finished runs{left}{others}"))
+    count = len(found.finished)
+    say(comment(f"{', '.join(map(str, places))}: {count} finished run{'s' * (count != 1)}{left}{others}"))
     if not chosen.finished:
         raise ConfigError(f"no run has all of {' '.join(words)}: ask for fewer settings at once.")
     return own_tables.tables(chosen.finished)

@@ -39,7 +39,8 @@ def main(arguments: list[str]) -> int:
     for layer, (name, why) in enumerate(exp.model.engines(), start=1):
         say(f"engine      {name} (layer {layer}): {why}")
     steps = f"{length.steps:,} steps" if length.steps else "until the time limit"
-    epochs = f" = {length.steps / length.epoch_steps:.4g} epochs of {length.epoch_steps:,}" if length.steps else ""
+    count = length.steps / length.epoch_steps if length.steps else 0
+    epochs = f" = {count:{',.0f' if count >= 1e4 else '.4g'}} epochs of {length.epoch_steps:,}" if count else ""
     say(f"length      {steps}{epochs}; a validation every {length.val_every:,} batches")
     say(f"memory      about {estimate(exp.model, exp.task) / GIB:.2f} GiB for a training step")
     record = read_json(exp.settings.folder / "record.json")

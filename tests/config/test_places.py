@@ -198,3 +198,10 @@ def test_a_folder_without_a_name_is_refused(key: str) -> None:
     """As from a variable of the shell that is not set, in place of the current folder."""
     with pytest.raises(ConfigError, match=f"{key}= names no folder"):
         of(f"{key}=")
+
+
+@pytest.mark.parametrize("task", ["series", "text"])
+@pytest.mark.parametrize("value", ["", "' '"])
+def test_a_file_without_a_name_is_refused(task: str, value: str) -> None:
+    with pytest.raises(ConfigError, match=r"task\.path= names no file: give one, such as task\.path=data/mine\.csv"):
+        orthobench.build("model=gru", f"task={task}", f"task.path={value}")

@@ -13,6 +13,7 @@ import orthobench
 from orthobench.errors import ConfigError, StorageError
 from orthobench.recording.checkpoint import SafeCheckpointIO
 from orthobench.recording.digest import write_sealed
+from orthobench.recording.store import folder_of
 from tests.conftest import write
 from tests.run.finished import finished
 
@@ -122,8 +123,8 @@ def test_a_folder_that_is_not_one_whole_run_is_refused(spoil: Any, kind: Any, me
 @pytest.mark.parametrize(
     ("named", "message"),
     [
-        ("adding-gru-0123456780", "did you mean adding-gru-0123456789."),
-        ("runs/adding-gru-0123", "did you mean adding-gru-0123456789."),
+        ("adding-gru-0123456780", "did you mean adding-gru-0123456789\\?"),
+        ("runs/adding-gru-0123", "did you mean adding-gru-0123456789\\?"),
         ("runs", "it is a folder of runs, so name one of them, such as adding-gru-0123456789."),
         ("elsewhere", "name the folder of a run, or set runs_root= to the folder of runs."),
     ],
@@ -136,3 +137,5 @@ def test_a_name_that_is_no_run_has_a_hint(
     write(tmp_path, {"runs/adding-gru-0123456789/config.yaml": "{}"})
     with pytest.raises(ConfigError, match=f"^{named} is no run: .*{message}$"):
         orthobench.load(named)
+    with pytest.raises(ConfigError, match="the name of a run is empty"):
+        folder_of("")

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from orthobench.__main__ import main
+from orthobench.errors import ConfigError
 from orthobench.study.catalogue import SHIPPED
 from tests.conftest import Refused
 from tests.own_runs import run
@@ -64,6 +65,11 @@ def test_best_prints_commands_that_can_be_run(sweep: Path, capsys: pytest.Captur
     assert SHIPPED.settings([*[w for w in words[2:] if not w.startswith("seed=")], "seed=1"]).optimizer["lr"] == 0.01
     assert main(["best", "runs", "model=gru", "--by", "optimizer.lr", "--steps", "500"]) == 0
     assert capsys.readouterr().out.count("trainer.max_steps=500") == 2
+
+
+def test_best_trains_no_shorter_than_before(sweep: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["best", "runs", "model=gru", "--steps", "10"]) == ConfigError.exit_code
+    assert "--steps 10 is not longer than the run, which has 10: give more." in capsys.readouterr().err
 
 
 def test_best_tells_that_its_choice_is_stale(capsys: pytest.CaptureFixture[str]) -> None:
