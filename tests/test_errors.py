@@ -238,12 +238,23 @@ def test_a_foreign_configuration(
     assert sorted(p.name for p in here.iterdir()) == ["conf"]
 
 
-def test_an_unknown_plugin(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("searched", "fix"),
+    [
+        (False, "the working directory is not searched unless you say so: export PYTHONPATH=$PWD"),
+        (True, "name a module of the working directory, or of a folder in PYTHONPATH"),  # as by `python -m orthobench`
+    ],
+)
+def test_an_unknown_plugin(
+    searched: bool, fix: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = str(Path.cwd())
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if path not in ("", here)] + [here] * searched)
     monkeypatch.setenv("ORTHOBENCH_PLUGINS", "no_such_module_here")
     assert main(["T=5", "model.cell=mine", *TINY]) == 2
     err = capsys.readouterr().err
     assert "$ORTHOBENCH_PLUGINS names 'no_such_module_here', which cannot be imported: No module named" in err
-    assert "; the working directory is not searched unless you say so: export PYTHONPATH=$PWD.\n" in err
+    assert f"; {fix}.\n" in err
 
 
 def test_a_class_that_a_plug_in_has_from_another_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
