@@ -127,7 +127,7 @@ def logistic(x: np.ndarray, successes: np.ndarray, trials: np.ndarray) -> Estima
     spread = np.sqrt(np.diag(np.linalg.inv(rows.T @ ((n * p * (1 - p))[:, None] * rows))))
 
     def end(j: int, sign: int) -> float:
-        """Where the best fit with coefficient j held at a value is as bad as the limit."""
+        """Distance of coefficient j at which the best fit that is left is as bad as the limit."""
         others = np.delete(rows, j, axis=1)
 
         def beyond(value: float) -> float:
