@@ -38,7 +38,7 @@ def test_runs(verb: str, part: str, runs: Path, capsys: pytest.CaptureFixture[st
     linked(runs, part)
     assert main([verb, str(runs)]) == 0
     told = capsys.readouterr()
-    assert "1 finished runs, 1 left out" in told.out
+    assert "1 finished run, 1 left out" in told.out
     assert "is a link" in told.err
 
 

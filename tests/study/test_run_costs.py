@@ -218,7 +218,11 @@ def test_hours_that_were_spent_count_no_run_twice(tmp_path: Path) -> None:
     assert run_costs.spent(tmp_path, ["one/table1", "one/table2"]) == "1 GPU hours and 2 core hours"
     assert run_costs.spent(tmp_path, ["one/table3"]) == ""
     moved = "cuda (H200, cuda, torch 2.11): 10 steps in 1,800 s; cpu (EPYC, native, torch 2.13): 5 steps in 3,600 s"
-    write(tmp_path, "one/table4", [line("w", 1, moved=moved, device="cuda, cpu"), line("x", 1, finished="later")])
+    write(
+        tmp_path,
+        "one/table4",
+        [line("w", 1, moved=moved, device="cuda, cpu"), line("x", 1, finished="2026-01-02T00:00:00+00:00")],
+    )
     told = run_costs.spent(tmp_path, ["one/table1", "one/table4"])
     assert told == "1.5 GPU hours and 3 core hours", "all attempts of one that moved, and both of one made twice"
 
