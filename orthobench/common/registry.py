@@ -165,9 +165,10 @@ def _plugins() -> list[ModuleType]:
         except (Exception, SystemExit) as error:  # whatever a stranger's module raises
             why = str(error) if isinstance(error, ImportError) else f"{type(error).__name__}: {error}"
             absent = isinstance(error, ModuleNotFoundError) and error.name == name.partition(".")[0]
-            here = bool({"", str(Path.cwd())} & set(sys.path))
-            path = "the working directory is not searched unless you say so: export PYTHONPATH=$PWD"
-            path = "name a module of the working directory, or of a folder in PYTHONPATH" if here else path
-            fix = path if absent else "correct that module, or name another"
+            fix = "correct that module, or name another"
+            if absent and {"", str(Path.cwd())}.isdisjoint(sys.path):
+                fix = "the working directory is not searched unless you say so: export PYTHONPATH=$PWD"
+            elif absent:
+                fix = "name a module of the working directory, or of a folder in PYTHONPATH"
             raise ConfigError(f"${PLUGINS} names {name!r}, which cannot be imported: {why}; {fix}.") from error
     return modules

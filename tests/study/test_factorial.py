@@ -20,8 +20,6 @@ from orthobench.tasks.metric import Metric
 
 FACTORS = {"matrix": ["free", "orthogonal"], "bias": ["default", "chrono"]}
 SETTINGS = list(product(*FACTORS.values()))
-
-
 THREE = {"matrix": ["free", "orthogonal"], "bias": ["default", "chrono"], "activation": ["tanh", "modrelu"]}
 
 
@@ -65,15 +63,15 @@ def test_factors_that_do_the_same_have_one_effect() -> None:
 
 
 def test_the_interval_holds_the_true_effect() -> None:
-    """In about 95 % of 150 designs of ten seeds a group."""
+    """In about 95 % of 300 designs of ten seeds a group."""
     rng, truth = np.random.default_rng(1), np.array([0.3, 1.2, -0.8, 0.0])
     _, x = design(FACTORS, SETTINGS)
     p = 1 / (1 + np.exp(-x @ truth))
     inside = 0
-    for _ in range(150):
+    for _ in range(300):
         _, (low, high) = logistic(x, rng.binomial(10, p).astype(float), np.full(4, 10.0))[1]
         inside += low <= truth[1] <= high
-    assert 0.92 <= inside / 150 <= 0.99
+    assert 0.92 <= inside / 300 <= 0.99
 
 
 def test_a_linear_model_finds_what_was_put_in() -> None:

@@ -68,6 +68,8 @@ def test_a_byte_order_mark_is_passed_over(tmp_path: Path) -> None:
         (HEAD.replace(b"last:test/loss", b"steps,crossed/tenth") + b"x,full,a,1,done,20,-1\n", "crossed/tenth of run"),
         (HEAD + b"x,full,a,one,done,1\n", "seed is 'one', which is no number"),
         (HEAD + b"x,full,a,1.5,done,1\n", "seed of run x is 1.5"),
+        (HEAD + b"x,full,a,1.0,done,1\n", "seed of run x is 1.0"),
+        (HEAD.replace(b"last:test/loss", b"steps,crossed/tenth") + b"x,full,a,1,done,20,0.5\n", "which is no whole"),
         (
             HEAD.replace(b"last:test/loss", b"steps") + b"x,full,a,1,done,-1\n",
             "steps of run x is -1, which is no whole",

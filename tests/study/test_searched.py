@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from scipy import stats
 
-from orthobench.errors import ConfigError, StorageError
+from orthobench.errors import ConfigError
 from orthobench.report.searched import section, when
 from orthobench.report.searched_figures import figures
 from orthobench.study.catalogue import SHIPPED, Catalogue
@@ -24,73 +24,10 @@ from orthobench.study.statistics.ranks import correlation
 from orthobench.study.statistics.statistics import share_interval
 from orthobench.study.tables.claim import StatedClaim
 from orthobench.study.tables.composed import ComposedTable
-from orthobench.study.tables.table import Table
 from orthobench.study.verdicts.searched import SearchedTable, in_order, joined, quartiles, searched_table
 from orthobench.study.verdicts.searched_claims import outcomes, turned
 from orthobench.study.winner import of_row
-from tests.conftest import write
-
-CONTENT = {
-    "track": "searched",
-    "score": "test/score",
-    "seeds": [1, 2, 3, 4, 5],
-    "margin": {},
-    "search": {"sobol": 1, "stages": [{"trials": 2, "seeds": [101]}], "overrides": ["task.eval_lengths=[]"]},
-    "common": [
-        *(
-            "task=cued_copying",
-            "recipe=none",
-            "task.delay=[2,4]",
-            "task.eval_lengths=[4,8,16]",
-            "trainer.max_steps=900",
-        ),
-        *("stopping.threshold=0.99", "stopping.hold=3"),
-    ],
-    "cells": {name: [f"model={name}", "model.hidden_size=4"] for name in ("gru", "rnn", "lstm", "irnn")},
-    "presets": {"smoke": {"seeds": 1, "overrides": ["trainer.max_steps=1"]}},
-}
-CLAIMS = [
-    ({"solves": ["gru"], "seeds": 5}, "held"),
-    ({"solves": ["gru", "rnn"], "seeds": 5}, "not held"),
-    ({"solves": ["lstm"], "at_most": 0}, "held"),
-    ({"solves": ["irnn"], "seeds": 1}, "not run"),
-    ({"horizon": ["gru"], "at_least": 8}, "held"),
-    ({"horizon": ["gru", "rnn"], "below": 8}, "not held"),
-    ({"horizon": ["lstm"], "below": 8}, "undecided"),
-    ({"horizon": ["lstm"], "at_least": 8}, "undecided"),  # no seed solves the case
-    ({"better": ["gru"], "than": ["lstm"]}, "undecided"),  # five pairs cannot decide among two claims
-    ({"better": ["gru"], "than": ["irnn"]}, "not run"),
-]
-
-
-def made(tmp_path: Path, claims: list[dict[str, object]], **other: object) -> Table:
-    write(tmp_path, {"experiment/mine/searched.yaml": CONTENT | {"claims": claims} | other})
-    return Catalogue((tmp_path,)).table("mine/searched")
-
-
-def record(table: Table, tmp_path: Path, cell: str, trial: int, seed: int, step: float | None, reach: int = 0) -> Line:
-    """A run that holds lengths up to `reach`."""
-    row = f"{cell}_trial{trial}"
-    settings = ComposedTable(table).settings(row, seed)
-    values = {"run_id": settings.run_id, "identity": settings.digest, "preset": "full", "cell": row, "seed": seed}
-    values |= {"status": "done", "steps": 900, "baseline/loss": 1.0, "baseline/score": 0.0, "baseline/accuracy": 0.1}
-    values |= {"val/loss@min": 2.0 if cell == "lstm" else 0.1 + trial, "best_val:test/score": 1.0 if step else 0.5}
-    values |= {} if step is None else {"crossed/solved": step}
-    for length in (4, 8, 16) if seed < 100 else ():
-        values |= {f"length/{length}:test/score": float(length <= reach), f"length/{length}:baseline/score": 0.0}
-    return Line(values)
-
-
-@pytest.fixture
-def found(tmp_path: Path) -> SearchedTable:
-    """gru solves with every seed and holds 8; rnn with two of five; lstm did not learn; irnn was not run."""
-    table = made(tmp_path, [{"claim": "It does.", "test": test} for test, _ in CLAIMS])
-    lines = [record(table, tmp_path, cell, trial, 101, 300.0) for cell in ("gru", "rnn") for trial in (0, 1)]
-    lines += [record(table, tmp_path, "lstm", trial, 101, None) for trial in (0, 1)]
-    lines += [record(table, tmp_path, "gru", 0, seed, 100.0 * seed, 8) for seed in table.seeds]
-    lines += [record(table, tmp_path, "rnn", 0, seed, 400.0 if seed < 3 else None, 16 // seed) for seed in table.seeds]
-    records.add(tmp_path / "results", table.name, lines)
-    return searched_table(Catalogue((tmp_path,)).table(table.name), tmp_path / "results")
+from tests.study.searched_records import CLAIMS, CONTENT, made, record
 
 
 def test_what_the_records_say(found: SearchedTable) -> None:
@@ -103,43 +40,6 @@ def test_what_the_records_say(found: SearchedTable) -> None:
     assert found.due(["gru", "rnn", "lstm"]) == {}, "nothing is left to do of a cell that did not learn"
     assert found.due(["irnn"]) == {"irnn": {"irnn_trial0": (101,), "irnn_trial1": (101,)}}
     assert found.later(["irnn"]) == 5
-
-
-@pytest.mark.parametrize(
-    ("column", "value", "message"),
-    [
-        ("best_val:test/score", None, "has no value in best_val:test/score"),
-        ("best_val:test/score", 7.0, "has the value 7, which is beyond"),
-        ("length/8:test/score", None, "has no value in length/8:test/score"),
-        ("length/8:test/score", 7.0, "has the value 7, which is beyond"),
-        ("length/8:baseline/score", None, "has no value in length/8:baseline/score"),
-        ("length/8:baseline/score", 0.5, "the trivial predictor scores"),
-        ("baseline/loss", None, "has no value in baseline/loss"),
-        ("baseline/loss", 99.0, "the trivial predictor scores"),
-        ("baseline/score", 0.5, "the trivial predictor scores"),
-    ],
-)
-@pytest.mark.parametrize("every", [False, True], ids=["one seed", "every seed"])
-def test_a_damaged_record_is_refused(
-    column: str, value: float | None, message: str, every: bool, found: SearchedTable, tmp_path: Path
-) -> None:
-    hurt = [line for line in found.lines if line.row == "gru_trial0" and line.seed < 100][: None if every else 1]
-    assert hurt
-    odd = [Line({k: v for k, v in (line.values | {column: value}).items() if v is not None}) for line in hurt]
-    records.add(tmp_path / "results", found.table.name, odd)
-    with pytest.raises(StorageError, match=message):
-        searched_table(found.table, tmp_path / "results")
-
-
-def test_a_run_that_diverged_counts_as_the_worst_wherever_scores_are_ordered(
-    found: SearchedTable, tmp_path: Path
-) -> None:
-    gone = [line for line in found.lines if line.row == "gru_trial0" and line.seed < 100]
-    records.add(tmp_path / "results", found.table.name, [Line(line.values | {"status": "diverged"}) for line in gone])
-    again = searched_table(found.table, tmp_path / "results")
-    (cell,) = (cell for cell in again.cells if cell.name == "gru")
-    assert f"gru: {len(gone)} of {len(gone)} reported seeds diverged, and count as the worst." in again.notes
-    assert (cell.solved, cell.reached) == ((0, len(gone)), (-inf, -inf, -inf))
 
 
 def test_claims_are_shown_as_held_or_not(found: SearchedTable) -> None:

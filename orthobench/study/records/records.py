@@ -122,7 +122,7 @@ def line(record: dict[str, Any], preset: str, row: str, curve: dict[str, float |
         scores = record["metrics"].get(chosen) or {}
         values |= {f"{chosen}:{name}": value for name, value in scores.items()}
     for length, scores in (record.get("lengths") or {}).items():
-        values |= {f"length/{length}:{name}": value for name, value in scores.items()}
+        values |= {at_length(name, length): value for name, value in scores.items()}
     values |= curve
     values |= {"git": code.get("git"), "dirty": code.get("dirty"), "engine": engine, "finished": time.get("finished")}
     values |= {name: record["env"].get(name) for name in ("torch", "python")}
@@ -137,6 +137,11 @@ def line(record: dict[str, Any], preset: str, row: str, curve: dict[str, float |
         values |= {name: of_all(attempts, name) for name in ("device", "engine", "torch")}
         values |= {"cpu": None, "gpu": None}
     return Line({name: value for name, value in values.items() if _is_written(name, value)})
+
+
+def at_length(name: str, length: int | str) -> str:
+    """The column of a score at a length."""
+    return f"length/{length}:{name}"
 
 
 def is_cost(name: str) -> bool:
@@ -256,12 +261,15 @@ def _whole(found: Line) -> None:
     missing = [name for name in NEEDED if name not in found.values]
     if missing:
         raise ValueError(f"run {found.values.get('run_id', 'of a line')} has no {', '.join(missing)}")
+    for name in COUNTS:
+        if type(count := found.values.get(name, 0)) is not int or count < 0:
+            raise ValueError(f"{name} of run {found.run_id} is {count}, which is no whole number")
     steps = found.values.get("steps", inf)
-    for name, number in found.values.items():
-        if (name in COUNTS or name.startswith("crossed/")) and not (number == int(number) and number >= 0):
-            raise ValueError(f"{name} of run {found.run_id} is {number}, which is no whole number")
-        if name.startswith("crossed/") and number > steps:
-            raise ValueError(f"{name} of run {found.run_id} is {number}, beyond its {steps} steps")
+    for name, step in ((name, step) for name, step in found.values.items() if name.startswith("crossed/")):
+        if not 0 <= step <= steps:
+            raise ValueError(f"{name} of run {found.run_id} is {step}, beyond its {steps} steps")
+        if step % 1:
+            raise ValueError(f"{name} of run {found.run_id} is {step}, which is no whole number")
     _time(found)
     if found.run_id.startswith("/") or ".." in found.run_id.split("/"):
         raise ValueError(f"{found.run_id!r} is no name of a run")

@@ -6,7 +6,7 @@ from math import isclose
 from pathlib import Path
 
 from orthobench.errors import StorageError
-from orthobench.study.records.records import Line
+from orthobench.study.records.records import Line, at_length
 from orthobench.study.tables.composed import ComposedTable
 from orthobench.study.verdicts.trials import TRIVIAL
 from orthobench.tasks.metric import Metric
@@ -52,11 +52,6 @@ def refuse_gaps(lines: Collection[Line], score: Metric, lengths: Sequence[int], 
         if any(line.metric(name) is not None for line in lines):
             for line in lines:
                 refuse_damaged(line, replace(score, name=name), path)
-
-
-def at_length(name: str, length: int) -> str:
-    """The column of a score at a length."""
-    return f"length/{length}:{name}"
 
 
 def refuse_other_baselines(trivial: Iterable[tuple[str, float]], case: str, path: Path) -> None:

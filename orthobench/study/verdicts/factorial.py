@@ -123,8 +123,6 @@ def logistic(x: np.ndarray, successes: np.ndarray, trials: np.ndarray) -> Estima
     k, n = np.append(successes, np.full(columns, 0.5)), np.append(trials, np.ones(columns))
     beta, least = _fit(rows, k, n, np.zeros(len(rows)))
     limit = least + float(stats.chi2.ppf(LEVEL, 1)) / 2
-    p = 1 / (1 + np.exp(-rows @ beta))
-    spread = np.sqrt(np.diag(np.linalg.inv(rows.T @ ((n * p * (1 - p))[:, None] * rows))))
 
     def end(j: int, sign: int) -> float:
         """Distance of coefficient j at which the best fit that is left is as bad as the limit."""
@@ -133,7 +131,7 @@ def logistic(x: np.ndarray, successes: np.ndarray, trials: np.ndarray) -> Estima
         def beyond(value: float) -> float:
             return _fit(others, k, n, value * rows[:, j])[1] - limit
 
-        far = 2 * spread[j]
+        far = 1.0
         while beyond(beta[j] + sign * far) < 0:
             far *= 2
         found: Any = optimize.brentq(lambda distance: beyond(beta[j] + sign * distance), 0, far, xtol=1e-4)

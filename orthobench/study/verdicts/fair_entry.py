@@ -7,7 +7,7 @@ from math import inf
 from statistics import median
 
 from orthobench.study.costs.step_costs import StepCost
-from orthobench.study.records.records import Line
+from orthobench.study.records.records import Line, at_length
 from orthobench.study.statistics.statistics import Scores, t_interval
 from orthobench.study.statistics.status import Interval, clipped
 from orthobench.study.verdicts.tuning import TunedRate
@@ -140,7 +140,7 @@ class FairEntry:
 
     def at(self, length: int, name: str | None = None) -> str:
         """The name in the records of a score at a length."""
-        return f"length/{length}:{name or self.score.name}"
+        return at_length(name or self.score.name, length)
 
     def due(self, seeds: Sequence[int]) -> dict[str, tuple[int, ...]]:
         """The seeds that are still to be run, by row: those of the tuning, and then those that are reported."""

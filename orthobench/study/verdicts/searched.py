@@ -20,7 +20,7 @@ from orthobench.study.costs.step_costs import StepCost
 from orthobench.study.records import records
 from orthobench.study.records.made_by import MadeBy, made_by
 from orthobench.study.records.recorded import recorded
-from orthobench.study.records.records import Line
+from orthobench.study.records.records import Line, at_length
 from orthobench.study.statistics.statistics import share_interval
 from orthobench.study.statistics.status import Interval
 from orthobench.study.tables import metrics
@@ -144,10 +144,11 @@ class SearchedCell:
         """
         if line.diverged:
             return -inf
-        name, at = self.score.name, "" if length is None else f"length/{length}:"
-        value = line.metric(f"{at or 'best_val:'}{name}")
-        trivial = line.metric(f"{at}baseline/{name.rpartition('/')[2]}")
-        found = self.score.normalised(value, trivial)
+        name, trivial = self.score.name, f"baseline/{self.score.name.rpartition('/')[2]}"
+        if length is None:
+            found = self.score.normalised(line.metric(f"best_val:{name}"), line.metric(trivial))
+        else:
+            found = self.score.normalised(line.metric(at_length(name, length)), line.metric(at_length(trivial, length)))
         return -inf if found is None else found
 
     def due(self) -> dict[int, tuple[int, ...]]:
