@@ -206,14 +206,15 @@ def read_csv(path: Path) -> list[dict[str, str]]:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file)
-            lines = list(reader)
+            headers, lines = list(reader.fieldnames or ()), list(reader)
     except OSError as error:
         raise ValueError(f"it cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise ValueError(f"byte {error.start} is not UTF-8") from error
     except csv.Error as error:
         raise ValueError(f"it is no CSV: {error}") from error
-    headers = list(reader.fieldnames or ())
+    if not headers:
+        raise ValueError("it is empty, without a header")
     twice = next((name for name in headers if headers.count(name) > 1), None)
     if twice is not None:
         raise ValueError(f"two columns are named {twice!r}")

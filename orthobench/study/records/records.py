@@ -2,7 +2,8 @@
 
 A line holds what the run was (preset, row, seed, run id), what came of it at the best validation, the last and, where
 the paper selects on it, the best test, what was read off its curve, and where, with what and at what cost it was made.
-Everything that a table shows is computed from these lines, never from runs/.
+Everything that a table shows is computed from these lines, never from runs/. The last column is a digest of the others,
+so that a line that was changed, or a file that lost a column, is refused. Files of earlier versions do not have it.
 """
 
 import os
@@ -21,7 +22,7 @@ from orthobench.common.program import uncollected
 from orthobench.config.files import version
 from orthobench.errors import StorageError
 from orthobench.recording.attempts import in_words, is_mixed, of_all
-from orthobench.recording.digest import FINAL
+from orthobench.recording.digest import FINAL, seal_of_line
 from orthobench.recording.files import make_folder, read_rows, within, write_rows
 from orthobench.recording.sources import combined, data_of
 from orthobench.study.tables.curve_values import is_time
@@ -34,6 +35,7 @@ NEEDED = ("run_id", "preset", "cell", "seed", "status")
 SCORES = ("best_val", "last", "best_test")
 DIGEST = "identity"  # all digits of the digest of which the run id has ten; older records have none
 MADE_OF = ("version", "plugins", "data")  # the package's version, one digest of all plug-ins, one of all data
+SEAL = "seal"  # the digest of the line's other cells, which is no value of the run
 MOVED = "moved"  # how a run moved between devices or engines; of one that did, no time and no memory is recorded
 NUMBER = re.compile(r"-?(\d+(\.\d*)?([eE][+-]?\d+)?|inf|nan)", re.ASCII)  # as Python writes them
 TEXT = {MOVED, *IDENTITY, *PROVENANCE, *MADE_OF, DIGEST} - {"seed", "T", "steps", "epochs"}
@@ -180,8 +182,8 @@ def write(results: Path, table: str, lines: Iterable[Line]) -> None:
     ordered = sorted(lines, key=lambda found: (found.run_id, found.preset, found.row))
     others = {name for found in ordered for name in found.values} - {*IDENTITY, *PROVENANCE, *COST}
     columns = [*IDENTITY, *sorted(others), *COST, *PROVENANCE]
-    rows = ([_text(found.values[name]) if name in found.values else "" for name in columns] for found in ordered)
-    write_rows(path_of(results, table), columns, rows)
+    cells = ({name: _text(found.values[name]) if name in found.values else "" for name in columns} for found in ordered)
+    write_rows(path_of(results, table), [*columns, SEAL], ([*row.values(), seal_of_line(row)] for row in cells))
 
 
 @contextmanager
@@ -241,8 +243,11 @@ def _line(row: dict[str, str]) -> Line:
     """A line of a file.
 
     Raises:
-        ValueError: it is of no finished run, or has a number that is none.
+        ValueError: it was changed since it was written, is of no finished run, or has a number that is none.
     """
+    seal = row.pop(SEAL, None)
+    if seal is not None and seal != seal_of_line(row):
+        raise ValueError(f"the line of run {row.get('run_id')} was changed since it was written: its seal differs")
     found = Line({name: _value(name, text) for name, text in row.items() if text})
     _finite(found)
     _whole(found)
