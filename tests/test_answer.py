@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from orthobench.report.searched import edges
+from orthobench.report.searched import _is_end, edges
 from orthobench.study.tables.claim import StatedClaim
 from orthobench.study.verdicts.searched_claims import FAILED, ClaimOutcome
 from scripts import answer
@@ -59,3 +59,16 @@ def test_a_chosen_trial_at_the_end_of_what_was_tried_is_named() -> None:
     assert "gru (" not in told, "its rate is between those of other trials"
     few = [replace(cell, trials=dict([*cell.trials.items()][:3])) for cell in found.cells]
     assert edges(replace(found, cells=tuple(few))) == [], "of three one of two is at an end"
+
+
+@pytest.mark.parametrize(
+    ("text", "values", "ends"),
+    [
+        ("1", ["1", "2", "3"], True),
+        ("2", ["1", "2", "3"], False),
+        ("2", ["1", "2", "2"], False),
+        ("a", ["a", "b"], False),
+    ],
+)
+def test_one_of_two_values_is_no_end_of_a_range(text: str, values: list[str], ends: bool) -> None:
+    assert _is_end(text, values) is ends

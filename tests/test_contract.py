@@ -98,6 +98,10 @@ def test_records_is_a_table(finished: Any, monkeypatch: pytest.MonkeyPatch, tmp_
     assert list(orthobench.records()["run_id"]) == [exp.run_id]
     with pytest.raises(ConfigError, match="is not a folder of runs"):
         orthobench.records(tmp_path / "nothing")
+    (tmp_path / "empty").mkdir()
+    empty = orthobench.records(tmp_path / "empty")
+    assert empty.empty
+    assert list(empty[empty["model"] == "lstm"]["status"]) == []
 
 
 def test_a_metric_is_what_an_independent_evaluation_gives(finished: Any) -> None:

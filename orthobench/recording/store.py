@@ -18,7 +18,7 @@ from orthobench.recording.digest import read_sealed
 from orthobench.recording.files import LARGEST, within
 from orthobench.recording.kept_rows import KeptRows, version
 from orthobench.recording.rows import RecordRow, table
-from orthobench.recording.shape import RECORD
+from orthobench.recording.shape import NEEDED, RECORD
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -137,6 +137,8 @@ def _runs_in(folder: Path) -> list[str]:
 def frame(root: str | Path | None = None) -> "pd.DataFrame":
     """Table with a row per run; nested keys are joined by dots, curves are left out.
 
+    The table of no runs has the columns that every record has.
+
     What was read of a thousand records and more is kept in the folder, see `kept_rows`.
 
     Raises:
@@ -148,7 +150,8 @@ def frame(root: str | Path | None = None) -> "pd.DataFrame":
         raise ConfigError(f"{root} is not a folder of runs: name one.")
 
     with uncollected():
-        return table(_rows(root))
+        found = table(_rows(root))
+    return found.reindex(columns=list(NEEDED)) if found.empty else found
 
 
 def _flat(record: dict[str, Any]) -> dict[str, Any]:

@@ -141,12 +141,12 @@ def _searched(found: SearchedTable, cell: SearchedCell, trial: int) -> dict[str,
 
 
 def _is_end(text: str, values: list[str]) -> bool:
-    """Return True if a number is the least or the greatest of some; words are neither."""
+    """Return True if a number is the least or the greatest of three or more; words are neither."""
     try:
         numbers = [float(value) for value in values]
     except ValueError:
         return False
-    return float(text) in (min(numbers), max(numbers))
+    return len(set(numbers)) > 2 and float(text) in (min(numbers), max(numbers))
 
 
 def worth(found: SearchedTable) -> Grid:
