@@ -18,6 +18,7 @@ from orthobench.report.markup import markdown_table
 from orthobench.report.renewing import renew
 from orthobench.study.catalogue import SHIPPED
 from orthobench.study.tables.table import SEARCHED
+from orthobench.study.verdicts.factorial import middle
 from orthobench.study.verdicts.fair import fair_table
 from orthobench.study.verdicts.searched import GROUPS, UNLEARNT, UNSOLVED, SearchedCell, SearchedTable, searched_table
 from orthobench.study.verdicts.searched_claims import FAILED, UNRUN, outcomes
@@ -77,13 +78,15 @@ def budget(found: SearchedTable) -> str:
 def contradictions() -> str:
     """What contradicts a claim of a paper, and what contradicts the first protocol."""
     against = [
-        f"{budget(found)}: *{one.stated.claim}* (after {one.stated.source}) is not held: {one.detail}{beside(found)}."
+        f"A claim after {one.stated.source} is not held: *{one.stated.claim.rstrip('.')}* ({budget(found)}: "
+        f"{one.detail}{beside(found)})."
         for found in tables().values()
         for one in outcomes(found)
         if one.word == FAILED and one.stated.source
     ]
     papers = against or ["No complete row contradicts a claim of a paper."]
-    first = [f"{budget(found)}: {told}." for found in cases() if (told := changed(found))]
+    changes = [f"{budget(found)}, {told}." for found in cases() if (told := changed(found))]
+    first = [f"The [first protocol](findings.md) is contradicted, too. {' '.join(changes)}"] if changes else []
     alike = "No complete cell held a case in the [first protocol](findings.md) and fails here, or the other way round."
     return " ".join([*papers, *(first or [alike])])
 
@@ -108,8 +111,8 @@ def changed(found: SearchedTable) -> str:
         if cell.group < UNSOLVED and not held:
             count, of = cell.solved
             won.append(f"{cell.name} ({count} of {of} seeds)")
-    told = [f"{', '.join(lost)} did it after 2,000 steps, and no reported seed solves it here"] if lost else []
-    return "; ".join([*told, f"did not after 2,000 steps, and solve it here: {', '.join(won)}"] if won else told)
+    told = [f"held after 2,000 steps, and solved by no seed here: {', '.join(lost)}"] if lost else []
+    return "; ".join([*told, f"not held after 2,000 steps, and solved here: {', '.join(won)}"] if won else told)
 
 
 def run() -> str:
@@ -154,20 +157,22 @@ def ended(found: SearchedTable) -> str:
 def far(cell: SearchedCell) -> str:
     """The median score of all reported seeds at the middle one and the last of the tested lengths."""
     scores, lengths = cell.reached_by_length, cell.lengths
-    shown = dict.fromkeys((lengths[len(lengths) // 2], lengths[-1])) if scores else {}
+    shown = dict.fromkeys((middle(lengths), lengths[-1])) if scores else {}
     return ", ".join(f"{round(scores[length], 2) + 0:.2f} at {length:,}" for length in shown)
 
 
 def grid() -> str:
     """The complete cells by case: who solves it, how far, how near the others come, and what it costs."""
-    rows, places = [], [searched.HEADERS.index(name) for name in SHOWN]
-    for found in cases():
+    parts, places = [], [searched.HEADERS.index(name) for name in SHOWN]
+    for found in (one for one in cases() if complete(one)):
+        rows = []
         for cell, row in zip(complete(found), searched.cells(found).rows, strict=True):
             shown = dict(zip(SHOWN, (row[place] for place in places), strict=True))
             if cell.group == UNLEARNT:
                 shown["solved"] = GROUPS[UNLEARNT]
-            rows.append([found.table.title, *shown.values(), far(cell)])
-    return markdown_table(Grid(["case", *SHOWN, FAR], rows)) if rows else "No cell is complete.\n"
+            rows.append([*shown.values(), far(cell)])
+        parts += [f"### {found.table.title}\n", markdown_table(Grid([*SHOWN, FAR], rows))]
+    return "\n".join(parts) or "No cell is complete.\n"
 
 
 def worth() -> str:

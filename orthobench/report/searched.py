@@ -14,7 +14,7 @@ from orthobench.study.catalogue import SHIPPED, Catalogue
 from orthobench.study.statistics.ranks import FEWEST, correlation
 from orthobench.study.statistics.status import Interval
 from orthobench.study.tables.claim import StatedClaim
-from orthobench.study.verdicts.factorial import cut_off, effects
+from orthobench.study.verdicts.factorial import cut_off, effects, middle
 from orthobench.study.verdicts.searched import (
     GROUPS,
     UNSOLVED,
@@ -151,11 +151,13 @@ def _is_end(text: str, values: list[str]) -> bool:
 
 def worth(found: SearchedTable) -> Grid:
     """The effects of the table's design, where it has one of which all cells are complete."""
-    headers = ["design", "effect", "log-odds that a seed solves it", "factor of the horizon"]
-    rows = [
-        [one.family, one.name, _effect(*one.solved), NOTHING if one.horizon is None else _factor(*one.horizon)]
-        for one in effects(found)
-    ]
+    headers = ["design", "effect", "log-odds that a seed solves it", "factor of the horizon", "score"]
+    headers += [f"score at {middle(found.lengths):,}"] * bool(found.lengths)
+    rows = []
+    for one in effects(found):
+        scores = [NOTHING if own is None else _effect(*own) for own in (one.score, one.far)]
+        horizon = NOTHING if one.horizon is None else _factor(*one.horizon)
+        rows.append([one.family, one.name, _effect(*one.solved), horizon, *scores][: len(headers)])
     return Grid(headers, rows, subject="effects, each beside the first level of its factor, with 95 % intervals")
 
 

@@ -1,6 +1,7 @@
 """Designs of factors: which cells they need, and the effects and intervals that their models find."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 from math import sqrt
 from types import SimpleNamespace
@@ -118,6 +119,32 @@ def test_effects_count_every_seed_that_solves_the_case() -> None:
         pytest.approx(1.5),
     )
     assert cut_off(found) == (10, 20)
+    assert effect.far is not None
+    assert effect.far[0] == pytest.approx(10 / 12), "at 80"
+
+
+def test_effects_on_the_score_need_no_seed_that_solves_the_case() -> None:
+    """A free matrix scores 0.2 or nothing, one that did not learn and one that diverged count as 0."""
+    free, orthogonal = searched("gru_free", [None] * 2), searched("gru_orthogonal", [None] * 2)
+    for line, score in zip((*free.lines, *orthogonal.lines), (0.2, -0.4, 0.5, 0.7), strict=True):
+        line.values.update({"best_val:test/score": score, "baseline/score": 0.0})
+    table = SimpleNamespace(factors={"gru": {"matrix": ["free", "orthogonal"]}})
+    found: Any = SimpleNamespace(table=table, cells=(free, orthogonal), lengths=(40, 80))
+    (effect,) = effects(found)
+    assert effect.horizon is None
+    assert effect.score is not None
+    value, (low, high) = effect.score
+    assert value == pytest.approx(0.5), "0.6 on average, and 0.1"
+    pooled = sqrt((0.02 + 0.02) / 2)  # standard deviation within the groups
+    assert (high - low) / 2 == pytest.approx(4.303 * pooled, abs=1e-3), "two degrees of freedom"
+    orthogonal.lines[1].values["status"] = "diverged"
+    (effect,) = effects(found)
+    assert effect.score is not None
+    assert effect.score[0] == pytest.approx(0.15), "0.25 on average, and 0.1"
+    found.cells = free, replace(orthogonal, lines=(), state=SearchState({}, None, ()))
+    (effect,) = effects(found)
+    assert effect.score is not None
+    assert effect.score[0] == pytest.approx(-0.1)
 
 
 def test_three_levels_are_compared_with_the_first() -> None:

@@ -1,4 +1,4 @@
-"""Effects of a factorial design of cells: on whether a seed solves the case, and on how far it holds it.
+"""Effects of a factorial design of cells: on whether a seed solves the case, how far it holds it, and its score.
 
 The design is written in the table: of `factors: {gru: {matrix: [free, orthogonal], bias: [default, chrono]}}` the cells
 are `gru_free_default` and so on. The first level of a factor is what the others are compared with. An effect is the
@@ -9,9 +9,13 @@ difference between a level and the first one, all else averaged; an interaction 
     horizon    a linear model of log2 of the horizon of every seed that solved the case, so that 1 is a factor of two;
                Student's 95 % interval, with a standard deviation that is not below that of rounding to a tested length;
                a seed that holds none of these counts as half of the shortest, for without it the others look better
+    score      a linear model of the normalised test score of every seed, in the range of training and at the middle one
+               of the tested lengths; Student's 95 % interval, with a standard deviation that is not below that of
+               rounding to 0.01; a seed that diverged, that did not learn or that scores below 0 counts as 0, which is
+               the trivial predictor. It tells something where no seed solves the case, as the others do not.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise, product
 from math import log2
@@ -24,6 +28,7 @@ from orthobench.study.verdicts.searched import SearchedCell, SearchedTable
 from orthobench.study.verdicts.trials import solved
 
 ROUNDS, CLOSE = 200, 1e-9
+FINEST = 0.01  # difference of two normalised scores that is told
 Estimates = list[tuple[float, Interval]]
 
 
@@ -36,12 +41,16 @@ class Effect:
         name: the level, such as `matrix=orthogonal`, or two of them with ` x `.
         solved: the difference in log-odds that a seed solves the case, with its interval.
         horizon: the difference in log2 of the horizon, with its interval; null where too few seeds solve the case.
+        score: the difference in the normalised score, with its interval; null where too few seeds are reported.
+        far: the same at the middle one of the tested lengths; null where there is none.
     """
 
     family: str
     name: str
     solved: tuple[float, Interval]
     horizon: tuple[float, Interval] | None
+    score: tuple[float, Interval] | None
+    far: tuple[float, Interval] | None
 
 
 def effects(found: SearchedTable) -> list[Effect]:
@@ -70,14 +79,28 @@ def _of_design(family: str, factors: dict[str, dict[str, list[str]]], cells: lis
     trials = np.array([len(cell.seeds) for cell in cells], dtype=float)
     on_solved = logistic(x, counts, trials)
     rows = [(i, log2(held)) for i, cell in enumerate(cells) for held in _held(cell)]
-    tested = pairwise(cells[0].lengths)
-    step = max((log2(longer / length) for length, longer in tested), default=0.0)
+    lengths = cells[0].lengths
+    step = max((log2(longer / length) for length, longer in pairwise(lengths)), default=0.0)
     on_horizon = linear(x[[i for i, _ in rows]], np.array([value for _, value in rows]), step) if rows else None
+    others = on_horizon, _on_score(x, cells), _on_score(x, cells, middle(lengths)) if lengths else None
     return [
-        Effect(family, name, on_solved[i], on_horizon[i] if on_horizon else None)
+        Effect(family, name, on_solved[i], *(one[i] if one else None for one in others))
         for i, name in enumerate(names)
         if name
     ]
+
+
+def middle(lengths: Sequence[int]) -> int:
+    """The middle one of the tested lengths."""
+    return lengths[len(lengths) // 2]
+
+
+def _on_score(x: np.ndarray, cells: list[SearchedCell], length: int | None = None) -> Estimates | None:
+    """The effects on the score of every seed, at a length if given."""
+    scores = [[max(cell.normalised(line, length), 0.0) for line in cell.lines] for cell in cells]
+    told = [own or [0.0] * len(cell.seeds) for own, cell in zip(scores, cells, strict=True)]
+    rows = np.repeat(x, [len(own) for own in told], axis=0)
+    return linear(rows, np.concatenate(told), FINEST)
 
 
 def _held(cell: SearchedCell) -> list[float]:
