@@ -13,15 +13,22 @@ from orthobench.common.program import answered, carried_out, uncollected
 from orthobench.common.terminal import complain, say
 from orthobench.common.version import __version__
 from orthobench.config import typo_hints
-from orthobench.config.words import key
+from orthobench.config.words import key, value
 from orthobench.errors import ConfigError
 from orthobench.verbs import RENAMED, VERBS, full_help, short_help
 
 if TYPE_CHECKING:
+    from orthobench.config.settings import Settings
     from orthobench.study.catalogue import Catalogue
 
 COMPLETION = ("install", "uninstall", "query")
 ANNOUNCED = {"-m", "--multirun", "-cd", "--config-dir"}
+OF_SWEEPS = {
+    "timeout": "add -m, or limit the run with trainer.max_time=",
+    "ensemble": "add -m and several seeds, as seed=1,2",
+    "cell": "name the table of this row, with experiment=",
+}
+OF_CONSTRAINED = ("lr_recurrent", "recurrent")
 REFUSED = ("--config-path", "-cp", "--config-name", "-cn", "--experimental-rerun")
 
 
@@ -68,12 +75,38 @@ def _experiment(words: list[str]) -> int:
         from orthobench.study.sweep import sweep
 
         return sweep(overrides, catalogue)
+    _refuse_what_is_of_sweeps(overrides)
     from orthobench.run.__main__ import done
 
     with uncollected(for_good=True):
         checked = catalogue.settings(overrides)  # before the slow imports, so that a wrong word is refused at once
         from orthobench.models.build import fit_to_budget
+    _tell_what_has_no_effect(overrides, checked)
     return done(fit_to_budget(checked))
+
+
+def _refuse_what_is_of_sweeps(overrides: list[str]) -> None:
+    """Refuse a typed setting that a single run would pass over."""
+    table = any(key(word) == "experiment" for word in overrides)
+    for word in overrides:
+        name = key(word)
+        if name in OF_SWEEPS and value(word) not in ("null", "false") and not (table and name == "cell"):
+            raise ConfigError(f"{word} has no effect on a single run: {OF_SWEEPS[name]}.")
+
+
+def _tell_what_has_no_effect(overrides: list[str], checked: "Settings") -> None:
+    """Say which of the typed settings this run passes over, as a sweep over several models may need them."""
+    from orthobench.config.settings import ONLY_WITH, TRAINER_NUMBERS
+
+    model, given = checked.model["name"], {**checked.trainer, **checked.stopping}
+    for word in overrides:
+        section, _, name = key(word).partition(".")
+        if section == "optimizer" and name in OF_CONSTRAINED and name not in checked.optimizer:
+            complain(f"orthobench: {word} has no effect: model={model} has no constrained parameters.")
+        needed = ONLY_WITH.get(name, ()) if section == "trainer" else ()
+        if needed and all(given.get(other) is None for other in needed):
+            named = (f"{'trainer' if other in TRAINER_NUMBERS else 'stopping'}.{other}=" for other in needed)
+            complain(f"orthobench: {word} has no effect without {' or '.join(named)}.")
 
 
 def _announce(words: list[str]) -> None:

@@ -218,7 +218,7 @@ MEANINGS = {  # of keys that have no comment of their own in conf/
     "optimizer.name": "set by `optimizer=`",
     "optimizer.lr": "learning rate",
     "optimizer.lr_recurrent": "learning rate of the constrained parameters; null: `optimizer.lr`",
-    "optimizer.recurrent": "optimizer of the constrained parameters; null: the same",
+    "optimizer.recurrent": "optimizer of the constrained parameters, with its defaults; null: the same one",
     "schedule.name": "set by `schedule=`",
     "stopping.patience": "validations without gain that end the training",
     "stopping.threshold": "level of the metric that ends the training",
@@ -232,7 +232,7 @@ MEANINGS = {  # of keys that have no comment of their own in conf/
     "trainer.min_steps": "steps before early stopping or `max_time` may end the training",
     "trainer.min_epochs": "epochs before early stopping or `max_time` may end the training",
     "trainer.val_check_interval": "time between validations: a share of an epoch, or a whole number of steps",
-    "trainer.accumulate_grad_batches": "batches whose gradients one step sums",
+    "trainer.accumulate_grad_batches": "batches over which one step takes the mean of the gradients",
     "trainer.gradient_clip_val": "bound at which gradients are clipped",
     "trainer.gradient_clip_algorithm": "clip by the norm of all gradients, or each value",
     "trainer.log_every_n_steps": "steps between two logged training losses",
@@ -242,7 +242,7 @@ MEANINGS = {  # of keys that have no comment of their own in conf/
     "trainer.limit_test_batches": "test batches: a number or a share",
     "trainer.precision": "type of the arithmetic; recurrent matrices stay in float32 or float64",
     "trainer.max_time": "time limit, days:hours:minutes:seconds",
-    "trainer.profiler": "Lightning's profiler",
+    "trainer.profiler": "Lightning's profiler, which writes `fit-profile.txt` and others to the run's folder",
 }
 
 

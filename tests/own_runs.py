@@ -14,7 +14,7 @@ def run(root: Path, *words: str, val: float | None = 0.5, test: float | None = N
     Args:
         root: where its folder is made.
         *words: its overrides.
-        val: the headline score in validation; null for a run that diverged before its first one.
+        val: the headline score in validation; None for a run that diverged before its first one.
         test: the same of the test; that of the validation by default.
         **changes: further keys of record.json, or other values of them.
     """

@@ -72,7 +72,7 @@ def one_step(exp: Run) -> None:
 
 
 def refusal(model: str, task: str, whole: bool) -> ConfigError | DataError | None:
-    """Why a pair does not train; null when it does."""
+    """Why a pair does not train; None when it does."""
     try:
         exp = tiny(model, task) if whole else Run.fitted(joined(model, task))
         assert not whole or exp.settings.identity == joined(model, task).identity

@@ -94,6 +94,10 @@ BAD = [
     ("trainer.max_time=00:00:00:00", "such as 00:12:00:00"),
     ("seed=99999999999999999999", "a whole number must be below 2**64"),
     ("params=-5", "it must be >= 1"),
+    ("timeout=1", "timeout=1 has no effect on a single run: add -m"),
+    ("ensemble=true", "has no effect on a single run: add -m and several seeds"),
+    ("cell=lstm", "name the table of this row, with experiment="),
+    ("schedule=step schedule.milestones=[-1,2]", "it must be >= 0"),
     # refused
     ("trainer.callbacks=[]", "trainer.callbacks"),
     ("trainer.enable_progress_bar=true", "trainer.enable_progress_bar=True is refused"),

@@ -332,4 +332,9 @@ def test_a_schedule_that_changes_nothing_says_so() -> None:
     )
     assert schedule.remark(3) is None
     assert Step(milestones=[]).remark(3) == "schedule=step changes nothing here: it has no milestone"
-    assert Linear().remark(0) is None
+    assert Linear().remark(0, 0) is None
+    assert Exponential().remark(0, 20) == "schedule=exponential changes nothing here: the run has no whole epoch"
+    assert Exponential().remark(1, 20) is None
+    told = "schedule=warmup_cosine only warms up here: warmup is 50 steps, and the run has 20"
+    assert WarmupCosine(warmup=50).remark(0, 20) == told
+    assert WarmupCosine(warmup=0.5).remark(0, 20) is None

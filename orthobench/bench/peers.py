@@ -36,7 +36,7 @@ class Peer:
         package: what is imported; `distribution`, where it differs, is what is installed.
         layer: its name there.
         model: ours, in conf/model.
-        make: the module for n, B and T, and what it makes of an input of shape (B, T, n); null for one that computes
+        make: the module for n, B and T, and what it makes of an input of shape (B, T, n); None for one that computes
             with JAX, which has no turns with torch in one process.
         gpu: whether it needs a GPU.
     """
@@ -232,7 +232,7 @@ def compare(bench: Bench, peer: Peer, n: int, B: int, T: int) -> list[Row]:
 
 
 def why_not(peer: Peer, device: torch.device) -> str | None:
-    """Why a peer is not measured; null where it can be."""
+    """Why a peer is not measured; None where it can be."""
     if util.find_spec(peer.package) is None:
         return f"{peer.distribution or peer.package} is not installed"
     if peer.make is None:

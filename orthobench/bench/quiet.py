@@ -36,7 +36,7 @@ class Load:
 
     @property
     def problem(self) -> str | None:
-        """Why a time measured meanwhile is not that of a quiet machine; null where it is."""
+        """Why a time measured meanwhile is not that of a quiet machine; None where it is."""
         if self.others > OTHERS:
             return f"other programs had {self.others:.0%} of a core, and {OTHERS:.0%} is allowed"
         own = (self.own_s + TICKS / _ticks()) / self.wall_s

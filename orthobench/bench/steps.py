@@ -13,15 +13,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import torch
-from torch.nn.utils import clip_grad_norm_
 
 from orthobench.bench.quiet import watched
 from orthobench.common import signals
 from orthobench.errors import Stopped
-from orthobench.models.build import build_optimizer
 from orthobench.recording.record import code, environment, hardware
+from orthobench.run.bare_step import BareStep
 from orthobench.run.run import Run
-from orthobench.run.training_step import TrainingStep
 from orthobench.study.costs import step_costs
 from orthobench.study.costs.step_costs import LEAST, SAME, Place, StepCost
 from orthobench.study.tables.composed import ComposedTable
@@ -75,7 +73,7 @@ def groups(tables: Iterable[Table]) -> list[TimedRows]:
 
 
 def due(group: TimedRows, known: dict[Place, StepCost]) -> dict[str, StepCost] | None:
-    """The costs of a group as far as they are measured, none where they begin anew; null where all of them are there.
+    """The costs of a group as far as they are measured, none where they begin anew; None where all of them are there.
 
     They begin anew where a row is missing, was measured with other settings, or with other rounds than the others, and
     where those that there are come from another machine or other code.
@@ -137,12 +135,12 @@ class TimedStep:
     def __init__(self, composed: ComposedTable, row: str) -> None:
         exp = Run.fitted(composed.settings(row))
         exp.task.check()
-        self.model, self.clip = exp.model.train(), exp.settings.trainer.get("gradient_clip_val")
-        self.optimizer, self.loss_of = build_optimizer(exp.settings, self.model), TrainingStep(self.model, exp.task)
-        for group in self.optimizer.param_groups:
+        self.model = exp.model.train()
+        self._step = BareStep(exp)
+        for group in self._step.learner.optimizer.param_groups:
             group["lr"] = 0.0  # so that a step after many on one batch is still one of a start
         self.batches = [exp.task.batch("train", 0, index) for index in range(exp.duration.accumulate)]
-        self.maps, self.constrained = self.model.parametrizations(), self.model.constrained()
+        self.constrained = self.model.constrained()
         self.gradients = [torch.randn_like(W) / len(W) for W in (one() for one in self.constrained)]
         self.repeats = 1
         engines = ", ".join(dict.fromkeys(name for name, _ in self.model.engines()))
@@ -153,24 +151,14 @@ class TimedStep:
         self.blank = StepCost(composed.table.name, row, shape, digest, exp.duration.epoch_steps)
 
     def __call__(self) -> tuple[float, float | None]:
-        """Seconds of a step, and of building the constrained matrices; null where there are none."""
+        """Seconds of a step, and of building the constrained matrices; None where there are none."""
         matrices = _seconds(self._build, self.repeats) if self.constrained else None
-        return _seconds(self._step, self.repeats), matrices
+        return _seconds(lambda: self._step(self.batches), self.repeats), matrices
 
     def warm(self) -> None:
         """Take the first steps, which compile and fill caches, and see how many make up a time worth measuring."""
         self()
         self.repeats = max(round(SHORTEST_S / self()[0]), 1)
-
-    def _step(self) -> None:
-        self.optimizer.zero_grad()
-        for batch in self.batches:
-            self.loss_of(batch, None)[0].backward()
-        if self.clip:
-            clip_grad_norm_(self.model.parameters(), self.clip)
-        self.optimizer.step()
-        for parametrization in self.maps:
-            parametrization.after_step()
 
     def _build(self) -> None:
         for parametrization, gradient in zip(self.constrained, self.gradients, strict=True):

@@ -269,7 +269,7 @@ class Cell(nn.Module, ABC):
         return self.b[gate] + self.b_hidden[gate] if second else self.b[gate]
 
     def _late_bias(self) -> Tensor | None:
-        """The second bias of the gates in `late`, zero for the others, (G * N,); null when there is none."""
+        """The second bias of the gates in `late`, zero for the others, (G * N,); None when there is none."""
         if not any(gate in self.b_hidden for gate in self.late):
             return None
         zero = self.U.new_zeros(self.hidden_size)

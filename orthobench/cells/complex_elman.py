@@ -3,8 +3,8 @@
     z_t = V x_t + W h_{t-1},   h_t = z_t max(|z_t| + s + b, 0) / (|z_t| + e)
 
 V and W are complex, the input is real, b is a real vector; the factor is modReLU, which keeps a phase and moves a
-modulus. `modrelu` has s = 0, e = 1e-5 (Arjovsky, Shah & Bengio 2016, eq. 8, and their code; Wisdom et al. 2016),
-`modrelu_eunn` s = e = 0.01 (Jing et al. 2017, their code). Complex numbers are stored as pairs of real parameters, so
+modulus. `modrelu=urnn` has s = 0, e = 1e-5 (Arjovsky, Shah & Bengio 2016, eq. 8, and their code; Wisdom et al. 2016),
+`modrelu=eunn` s = e = 0.01 (Jing et al. 2017, their code). Complex numbers are stored as pairs of real parameters, so
 that every optimizer treats the two parts as two numbers, as in the authors' code.
 """
 

@@ -63,7 +63,7 @@ def convolved(x: Tensor, before: Tensor, kernel: Tensor, shift: Tensor | None = 
         x: the input, (B, C).
         before: those of the steps before it that the kernel sees, (B, K - 1, C).
         kernel: (K, C).
-        shift: (C,), added before SiLU, or null.
+        shift: (C,), added before SiLU, or None.
 
     Returns:
         (B, C), and what the next step sees, (B, K - 1, C).

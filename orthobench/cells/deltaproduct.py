@@ -100,7 +100,7 @@ class DeltaProduct(Headed):
             S: (B, heads, d_k, d_v).
             qkv: (B, (1 + n_h) K + n_h V), after SiLU.
             b: what beta is computed from, (B, n_h heads).
-            a: what the gate is computed from, (B, heads); null where there is none.
+            a: what the gate is computed from, (B, heads); None where there is none.
         """
         q, k, v = qkv.split(self.sizes[:3], dim=-1)
         if a is not None:

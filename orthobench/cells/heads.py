@@ -91,7 +91,7 @@ def gated_norm(
     Args:
         x: the vectors.
         scale: the norm's gain, (d,).
-        shown: the numbers of the gate, of the shape of x; null for no gate.
+        shown: the numbers of the gate, of the shape of x; None for no gate.
         gate: `silu` or `sigmoid`, of these numbers.
         first: whether x is gated before it is normalised, and not behind.
     """

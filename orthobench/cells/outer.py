@@ -30,8 +30,8 @@ class Writes(NamedTuple):
         q: (B, T, H, d_k).
         k: of the same shape.
         v: (B, T, H, d_v).
-        r: (B, T, H, d_k); null where nothing is erased.
-        p: of the same shape; null where it is k.
+        r: (B, T, H, d_k); None where nothing is erased.
+        p: of the same shape; None where it is k.
     """
 
     log_g: Tensor

@@ -37,7 +37,7 @@ def projection(x: Tensor, U: Tensor, bias: Tensor | None) -> Tensor:
 
 
 def linear(x: Tensor, U: Tensor, bias: Tensor | None) -> Tensor:
-    """U x + bias on a GPU, (T, B, M), for x (T, B, I); the bias may be null."""
+    """U x + bias on a GPU, (T, B, M), for x (T, B, I); the bias may be None."""
     return _Linear.apply(x[None], U[None], None if bias is None else bias[None])[0].squeeze(0)
 
 
@@ -59,7 +59,7 @@ def _in_pieces(dz: Tensor, h: Tensor) -> Tensor:
 
 
 class _Linear(Members, torch.autograd.Function):
-    """(x_STBI, U_SMI, bias_SM or null) -> (U x + bias,); the gradient with respect to U is a sum in pieces."""
+    """(x_STBI, U_SMI, bias_SM or None) -> (U x + bias,); the gradient with respect to U is a sum in pieces."""
 
     @staticmethod
     def forward(x: Tensor, U: Tensor, bias: Tensor | None) -> tuple[Tensor]:

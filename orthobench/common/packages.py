@@ -82,7 +82,7 @@ def trouble(requirement: str) -> str:
 
 
 def not_found(error: ModuleNotFoundError) -> str | None:
-    """The sentence for a package that is not installed; null where the missing module is our own."""
+    """The sentence for a package that is not installed; None where the missing module is our own."""
     top = (error.name or "").partition(".")[0]
     if not top or top == "orthobench":
         return None

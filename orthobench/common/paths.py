@@ -70,7 +70,7 @@ def folder(text: str | Path, what: str) -> Path:
 
 
 def variable(name: str) -> str | None:
-    """The path in an environment variable, expanded; null where it is not set, or empty.
+    """The path in an environment variable, expanded; None where it is not set, or empty.
 
     Raises:
         ConfigError: see `expanded`.

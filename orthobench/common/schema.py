@@ -102,7 +102,7 @@ def fields(cls: type) -> Mapping[str, Field]:
 
 
 def closest(word: str, options: Iterable[str]) -> str | None:
-    """The option that a word is most like, whatever the case; null where it is like none."""
+    """The option that a word is most like, whatever the case; None where it is like none."""
     options = sorted(options)
     caseless = [option for option in options if option.lower() == word.lower()]
     close = caseless or difflib.get_close_matches(word, options, n=1, cutoff=0.6)

@@ -105,7 +105,7 @@ def end_with_parent() -> None:
 
 
 def asked() -> int | None:
-    """The number of the signal that asked the program to stop; null when none did."""
+    """The number of the signal that asked the program to stop; None when none did."""
     return _state["asked"]
 
 

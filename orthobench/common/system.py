@@ -59,7 +59,7 @@ def _say_no_locks() -> None:
 
 
 def open_folder(path: os.PathLike[str], flags: int = 0) -> int | None:
-    """Open a folder, to lock it or to have its entries written; null on Windows, which opens no folders.
+    """Open a folder, to lock it or to have its entries written; None on Windows, which opens no folders.
 
     Raises:
         OSError: it is not there, is no folder, or may not be read.

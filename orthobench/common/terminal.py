@@ -76,7 +76,7 @@ def flush() -> bool:
 
 
 def is_terminal(stream: Any) -> bool:
-    """Return True if a stream is a terminal; it may be null, closed, or a replacement that cannot tell."""
+    """Return True if a stream is a terminal; it may be None, closed, or a replacement that cannot tell."""
     with contextlib.suppress(AttributeError, ValueError):
         return bool(stream.isatty())
     return False

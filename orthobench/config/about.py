@@ -32,7 +32,7 @@ class About:
 
     Attributes:
         description: one line; empty where the file has none.
-        cite: BibTeX keys; null where the file has no `cite`, empty where there is nothing to cite.
+        cite: BibTeX keys; None where the file has no `cite`, empty where there is nothing to cite.
     """
 
     description: str

@@ -210,7 +210,7 @@ def _foreign(choices: dict[str, str], files: Files) -> tuple[tuple[str, str], ..
 
 
 def get(values: Any, key: str) -> Any:
-    """The value at a dotted key of nested dictionaries; null where there is none."""
+    """The value at a dotted key of nested dictionaries; None where there is none."""
     for part in key.split("."):
         values = values.get(part) if isinstance(values, dict) else None
     return values

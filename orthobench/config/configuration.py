@@ -128,7 +128,7 @@ class Composer:
 
 
 def _plain(groups: tuple[str, ...]) -> Composed | None:
-    """A choice of files put together without Hydra; null where only Hydra can do it, or refuses it."""
+    """A choice of files put together without Hydra; None where only Hydra can do it, or refuses it."""
     chosen = {key: value for _, key, value in filter(None, map(_parsed, groups))}
     if len(chosen) < len(groups) or not all(isinstance(value, str) for value in chosen.values()):
         return None
@@ -167,7 +167,7 @@ def _composer(folders: tuple[Path, ...], files: frozenset[Any], surroundings: tu
 
 @lru_cache(maxsize=1 << 16)
 def _parsed(word: str) -> tuple[bool, str, Any] | None:
-    """(whether it chooses a file, key, value) of an override; null for grammar that only Hydra can interpret."""
+    """(whether it chooses a file, key, value) of an override; None for grammar that only Hydra can interpret."""
     if (found := _plain_word(word)) is not None:
         return found
     try:

@@ -114,7 +114,7 @@ def yaml_files(folder: Path, group: str = "") -> list[Path]:
 
 
 def own_folder(path: Path, name: str) -> Path | None:
-    """The folder of `--config-dir` in which a file has this name in its group; null for a shipped file."""
+    """The folder of `--config-dir` in which a file has this name in its group; None for a shipped file."""
     folder = path.parents[len(Path(name).parts)]
     return None if folder.resolve() == conf_dir() else folder
 

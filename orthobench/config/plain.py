@@ -26,7 +26,7 @@ GLOBAL = "# @package _global_"
 
 
 def composed(chosen: dict[str, str]) -> tuple[dict[str, Any], dict[str, str]] | None:
-    """The values of a choice of files, and the file of every group; null where only Hydra can tell them.
+    """The values of a choice of files, and the file of every group; None where only Hydra can tell them.
 
     Args:
         chosen: the names that the words of a run give, by group.
@@ -59,7 +59,7 @@ def composed(chosen: dict[str, str]) -> tuple[dict[str, Any], dict[str, str]] | 
 
 
 def _names(defaults: Any, chosen: dict[str, str]) -> dict[str, str] | None:
-    """The file of every group, in the order in which they are laid over each other; null for an unknown list."""
+    """The file of every group, in the order in which they are laid over each other; None for an unknown list."""
     if not isinstance(defaults, list) or defaults[:1] != ["_self_"]:
         return None
     names: dict[str, str] = {}

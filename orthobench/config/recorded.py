@@ -48,7 +48,7 @@ def settings_of(content: Any, runs_root: str, data_root: str | None = None) -> S
     Args:
         content: what config.yaml holds.
         runs_root: the folder of runs, which may have another path here.
-        data_root: where real data are here; where they were for the process that wrote it when null.
+        data_root: where real data are here; where they were for the process that wrote it when None.
 
     Raises:
         ConfigError: it is not the configuration of a run, or the values do not suit this version or each other.
@@ -75,9 +75,9 @@ def settings(
 
     Args:
         content: what config.yaml holds.
-        data_root: where real data are now; where they were when null.
-        T: another length; the recorded one when null.
-        where: the whole paths of the files of the user's own, by the settings that name them; as recorded when null.
+        data_root: where real data are now; where they were when None.
+        T: another length; the recorded one when None.
+        where: the whole paths of the files of the user's own, by the settings that name them; as recorded when None.
         **task: other settings of the task, in place of those recorded.
 
     Raises:

@@ -68,7 +68,7 @@ class Parts:
     Attributes:
         task: a `Task`.
         network: a `Network`.
-        cell: a `Cell`; null for a network without recurrent layers.
+        cell: a `Cell`; None for a network without recurrent layers.
         recurrent: the `Parametrization` of the recurrent matrices.
         rule: the optimizer's `Rule`; `recurrent_rule` is that of the constrained parameters.
         schedule: a `Schedule`.
@@ -89,12 +89,12 @@ class Settings:
 
     Attributes:
         parts: the classes that the values name.
-        task_made: the task that the check made, which has read no data; null for settings that were made from another
+        task_made: the task that the check made, which has read no data; None for settings that were made from another
             run's by changing the seed.
         foreign: the digest of each YAML file in a folder of `--config-dir` that they are from, by its name.
         shares: the model's settings that are tied to the hidden size, as they were given.
-        hidden_size: the hidden size on the command line; null where none was typed.
-        cap: the recipe's max_epochs, which a longer max_steps on the command line has replaced; null where none has.
+        hidden_size: the hidden size on the command line; None where none was typed.
+        cap: the recipe's max_epochs, which a longer max_steps on the command line has replaced; None where none has.
     """
 
     model: dict[str, Any]

@@ -33,7 +33,7 @@ def other_key(key: str) -> str | None:
 
 
 def dashed(word: str, keys: Collection[str]) -> str | None:
-    """The sentence about `--T=200` or `--T`, where `T` is one of the keys; null for any other word."""
+    """The sentence about `--T=200` or `--T`, where `T` is one of the keys; None for any other word."""
     name, equals, value = word.lstrip("-").partition("=")
     if not word.startswith("--") or name.split(".")[0] not in {*keys, *KEYS_OF_OTHERS}:
         return None
@@ -41,7 +41,7 @@ def dashed(word: str, keys: Collection[str]) -> str | None:
 
 
 def misplaced(words: Sequence[str], word: str) -> str | None:
-    """The sentence about a word without `=`, such as the parts of `T = 200`; null where there is nothing to say."""
+    """The sentence about a word without `=`, such as the parts of `T = 200`; None where there is nothing to say."""
     place = words.index(word)
     before = words[place - 1] if place else ""
     after = words[place + 1] if place + 1 < len(words) else ""
@@ -54,7 +54,7 @@ def misplaced(words: Sequence[str], word: str) -> str | None:
 
 
 def spelling(text: str) -> str | None:
-    """The sentence about `T =200` in one word or `T=200,`; null where neither is the fault."""
+    """The sentence about `T =200` in one word or `T=200,`; None where neither is the fault."""
     key, equals, value = text.partition("=")
     if equals and key != key.strip():
         return f"{text!r} has a blank before =: write {key.strip()}={value.strip()}."

@@ -87,7 +87,7 @@ def lines(path: Path, by: By, start: int, end: int) -> list[str]:
 
 def _text(path: Path) -> str:
     try:
-        text = read_file(path, OWN_CAP).decode("utf-8").replace("\r\n", "\n")
+        text = read_file(path, OWN_CAP).decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
         raise DataError(
             f"{path} is no text in UTF-8: byte {error.start + 1} is {error.object[error.start]:#04x}; save it in UTF-8."

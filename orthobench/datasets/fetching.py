@@ -36,7 +36,7 @@ def fetch(urls: Sequence[str], target: Path, digest: str | None, cap: int) -> Pa
     Args:
         urls: http or https addresses of the same file.
         target: the file to write; it appears under this name only if its content matches.
-        digest: `sha256:...`, `md5:...` or `git:...` (git's id of the content as a blob); null where none is published
+        digest: `sha256:...`, `md5:...` or `git:...` (git's id of the content as a blob); None where none is published
             and the caller checks the content.
         cap: the largest size in bytes that is accepted.
 

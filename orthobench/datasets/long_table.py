@@ -5,6 +5,7 @@ of id, target and part are text as it stands, of which only an empty one is miss
 is empty or has one of the words in `MISSING`.
 """
 
+import csv
 import io
 import re
 import warnings
@@ -142,7 +143,18 @@ def _csv(content: bytes, encoding: str, path: Path, words: tuple[str, ...]) -> t
             raise DataError(
                 f"{path}: a row has more cells than the {len(names)} of the header; give every row as many."
             ) from warning
+    if table.iloc[:, -1].isna().any():  # as pandas fills a row that has too few cells
+        _refuse_short_rows(content.decode(encoding), len(names), path)
     return names, table
+
+
+def _refuse_short_rows(text: str, cells: int, path: Path) -> None:
+    for row in (row for row in csv.reader(io.StringIO(text)) if row):
+        if len(row) < cells:
+            raise DataError(
+                f"{path}: the row {shown(','.join(row))} has {len(row)} cells, and the header {cells}: write an empty "
+                "one where an observation is missing."
+            )
 
 
 def _numbers(column: Any, path: Path) -> Any:

@@ -21,7 +21,7 @@ def read_table(content: bytes, where: object, separator: bytes | None = None, eq
     Args:
         content: the file's bytes.
         where: the file's name in messages.
-        separator: what separates two columns; null stands for any run of blanks.
+        separator: what separates two columns; None stands for any run of blanks.
         equal: whether every row must have as many columns as the first; otherwise shorter rows are filled up with NaN.
 
     Returns:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -32,10 +33,10 @@ class Sequences:
         names: (N,), y as text, as it stands in the file.
         lengths: (N,), int64.
         parts: indices of the sequences of `train`, `val` and `test`, as far as the file says.
-        values: whether the file says that y are values to predict, which may be whole numbers.
+        declared: what the file says that y are: names of a `class`, or a `value` to predict; None where it does not.
         features: their names, as far as the file says.
         remarks: what was noticed about the file, a sentence each.
-        groups: (N,), the group of every sequence as text; null where none are asked for, or the file has none.
+        groups: (N,), the group of every sequence as text; None where none are asked for, or the file has none.
     """
 
     x: np.ndarray
@@ -43,7 +44,7 @@ class Sequences:
     names: np.ndarray
     lengths: np.ndarray
     parts: dict[str, np.ndarray] = field(default_factory=dict)
-    values: bool = False
+    declared: Literal["class", "value"] | None = None
     features: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     groups: np.ndarray | None = None
@@ -101,7 +102,7 @@ def _load(files: tuple[Path, ...], changed: tuple[FileState, ...], missing: bool
         return checked(_npz(path, group), path, missing)
     if kind == ".ts":
         found = checked(uea.read(files), path, missing)
-        return replace(found, values=found.y.dtype.kind == "f")  # classes are words there
+        return replace(found, declared="value" if found.y.dtype.kind == "f" else "class")  # classes are words there
     if kind in ENDINGS:
         found = checked(long_table.read(path, missing, group), path, missing)
         numbers = numbers_of(found.names) if kind == ".csv" else None  # whose cells are text
@@ -161,7 +162,7 @@ def checked(given: Content, path: Path, missing: bool = False) -> Sequences:
     y = names if y.dtype.kind == "S" else y
     groups, alike = _grouped(given.groups, N, path)
     parts, remarks = _parts(given.parts, N, path), (*given.remarks, *alike)
-    return Sequences(x, y, names, lengths, parts, False, given.features, remarks, groups)
+    return Sequences(x, y, names, lengths, parts, None, given.features, remarks, groups)
 
 
 def _grouped(given: np.ndarray | None, N: int, path: Path) -> tuple[np.ndarray | None, list[str]]:

@@ -102,5 +102,5 @@ ENTRIES = (
 
 
 def lookup(dataset: str) -> Entry | None:
-    """The entry of a data set by either of its names; null when it has none."""
+    """The entry of a data set by either of its names; None when it has none."""
     return next((entry for entry in ENTRIES if dataset in (entry.name, entry.name_2015)), None)

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from orthobench.datasets.padding import Content, padded
-from orthobench.datasets.words import decoded, otherwise
+from orthobench.datasets.words import alike, decoded, otherwise, shown
 from orthobench.datasets.zips import OWN_CAP, read_file
 from orthobench.errors import DataError
 
@@ -69,10 +69,12 @@ def _file(path: Path) -> tuple[list[np.ndarray], list[str], bool, list[str]]:
     text, remarks = decoded(read_file(path, OWN_CAP), path)
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     header, first = _header(lines)
-    numeric = header.get("targetlabel", "").startswith("true")
-    if header.get("timestamps", "false").startswith("true"):
+    numeric, dimensions = _is_true(header, "targetlabel"), header.get("dimensions", "")
+    steps = header.get("serieslength", "") if _is_true(header, "equallength") else ""
+    classes = header.get("classlabel", "").split()[1:] if not numeric else []
+    if _is_true(header, "timestamps"):
         raise DataError(f"{path} has timestamps, which are not read: give every step its values alone.")
-    if first is not None and not numeric and not header.get("classlabel", "").startswith("true"):
+    if first is not None and not numeric and not _is_true(header, "classlabel"):
         raise DataError(
             f"{path} has neither @classLabel true nor @targetLabel true: add one, "
             "and end each line with its label or target."
@@ -87,6 +89,11 @@ def _file(path: Path) -> tuple[list[np.ndarray], list[str], bool, list[str]]:
                 f"{path}, line {number}: {one.shape[1]} dimensions, {series[0].shape[1]} before"
                 "; every line needs the same."
             )
+        for what, told, found in (("dimensions", dimensions, one.shape[1]), ("seriesLength", steps, len(one))):
+            if told.isdecimal() and int(told) != found:
+                raise DataError(f"{path}, line {number}: {found} where @{what} says {told}; correct either.")
+        if classes and label.strip() and alike(label) not in map(alike, classes):
+            raise DataError(f"{path}, line {number}: the class {shown(label)} is none of those of @classLabel; add it.")
         series.append(one)
         labels.append(label)
     if not series:
@@ -95,15 +102,19 @@ def _file(path: Path) -> tuple[list[np.ndarray], list[str], bool, list[str]]:
 
 
 def _header(lines: list[str]) -> tuple[dict[str, str], int | None]:
-    """The values of `@name` in small letters, and the index of the line after `@data`; null where there is none."""
+    """The values of `@name`, by the name in small letters, and the index of the line after `@data`; None without it."""
     header: dict[str, str] = {}
     for number, line in enumerate(lines):
         if line.strip().startswith("@"):
-            name, *value = line.strip()[1:].lower().split(maxsplit=1) or [""]
-            header[name] = value[0] if value else ""
-            if name == "data":
+            name, *value = line.strip()[1:].split(maxsplit=1) or [""]
+            header[name.lower()] = value[0] if value else ""
+            if name.lower() == "data":
                 return header, number + 1
     return header, None
+
+
+def _is_true(header: dict[str, str], name: str) -> bool:
+    return header.get(name, "").lower().startswith("true")
 
 
 def _series(line: str, place: str) -> tuple[np.ndarray, str]:

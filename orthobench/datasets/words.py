@@ -50,7 +50,7 @@ def text_of(cells: Iterable[object]) -> list[str]:
 
 
 def numbers_of(names: np.ndarray) -> np.ndarray | None:
-    """The numbers (float64) that all the names are; null where one is another word.
+    """The numbers (float64) that all the names are; None where one is another word.
 
     Whole numbers, of which one is written in two ways, are words.
     """
@@ -65,9 +65,14 @@ def numbers_of(names: np.ndarray) -> np.ndarray | None:
     return values[which]
 
 
+def is_number(name: str) -> bool:
+    """Return True if a name is a number in decimal notation, such as 0.5 or 12."""
+    return NUMBER.fullmatch(name.strip(" ")) is not None
+
+
 def has_fraction(name: str) -> bool:
     """Return True if a name is a number with a fraction, such as 0.5."""
-    return NUMBER.fullmatch(name.strip(" ")) is not None and not float(name).is_integer()
+    return is_number(name) and not float(name).is_integer()
 
 
 def alike(name: str) -> str | float:

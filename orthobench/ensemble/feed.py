@@ -23,7 +23,7 @@ class Feed:
     Args:
         members: how many members there are.
         device: where the batches are to lie.
-        ahead: whether to draw ahead; null for a GPU only.
+        ahead: whether to draw ahead; None for a GPU only.
     """
 
     def __init__(self, members: int, device: torch.device, ahead: bool | None = None) -> None:

@@ -22,7 +22,7 @@ def run_members(
 
     Args:
         runs: the members.
-        ways: the ways to compute, see `stacked.forms`; null for those of the members' device.
+        ways: the ways to compute, see `stacked.forms`; None for those of the members' device.
         computed_by: what computes losses and gradients.
     """
     accelerator = runs[0].settings.trainer.get("accelerator", "auto")

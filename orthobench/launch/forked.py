@@ -147,7 +147,7 @@ class ForkedWorker:
         self._known = False
 
     def poll(self) -> int | None:
-        """The exit code, negative for a signal; null while it runs.
+        """The exit code, negative for a signal; None while it runs.
 
         Raises:
             WorkerLost: it ended after its server had.

@@ -85,7 +85,7 @@ def hear(connection: Connection) -> dict[str, Any]:
 
 
 def refused() -> str | None:
-    """Why a fork of this process would not be what a new process is; null where it is."""
+    """Why a fork of this process would not be what a new process is; None where it is."""
     import torch
 
     if torch.cuda.is_available():

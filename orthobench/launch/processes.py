@@ -31,10 +31,10 @@ class Job:
 
     Attributes:
         runs: the folder of each run, which holds its config.yaml when the job is started.
-        log: the file for its output; null for the terminal.
-        timeout: seconds that it may take; null for no limit.
+        log: the file for its output; None for the terminal.
+        timeout: seconds that it may take; None for no limit.
         fork: whether a fork server may start it; otherwise it is a new interpreter.
-        data_root: where its data are, which another place in the environment does not replace; null where that may.
+        data_root: where its data are, which another place in the environment does not replace; None where that may.
     """
 
     runs: list[Path]
@@ -74,7 +74,7 @@ class Pool:
         at_once: how many jobs run at the same time; two jobs with a run in common never do.
         stopping: tells whether all processes are to stop; they can be resumed.
         prepare: writes the folders of a job whose turn it is; gives its exit code where it need not be started.
-        place: where they run; this machine when null.
+        place: where they run; this machine when None.
 
     Raises:
         ConfigError: there are fewer GPUs than jobs at the same time, each of which is to have one for itself.
@@ -139,10 +139,10 @@ class Process:
 
     Args:
         command: the command.
-        place: where it runs; this machine when null.
+        place: where it runs; this machine when None.
 
     Attributes:
-        code: its exit code, negative for a signal; null while it runs.
+        code: its exit code, negative for a signal; None while it runs.
 
     Raises:
         ConfigError: the launcher refuses it for a reason that a user can correct.
@@ -163,7 +163,7 @@ class Process:
         self.worker = self._submit()
 
     def poll(self, stopping: bool) -> int | None:
-        """The exit code, null while it runs; a process that is late or to stop is asked to stop, and later killed."""
+        """The exit code, None while it runs; a process that is late or to stop is asked to stop, and later killed."""
         code, now = self._look(stopping), time.monotonic()
         if code is not None:
             early = self.asked_at is not None and -code in signals.SIGNALS  # before it could take note of the signal
@@ -191,7 +191,7 @@ class Process:
             self.worker.kill()
 
     def _look(self, stopping: bool) -> int | None:
-        """The exit code of the worker, null while it runs; a lost one's command is given again, or can be resumed."""
+        """The exit code of the worker, None while it runs; a lost one's command is given again, or can be resumed."""
         try:
             return self.worker.poll()
         except WorkerLost:
@@ -226,7 +226,7 @@ def end(processes: Iterable[Process]) -> None:
 
 
 def prepared(job: Job, runs: Sequence[Settings]) -> int | None:
-    """Write the folders of a job whose runs have these settings; null, or the exit code where one of them is refused.
+    """Write the folders of a job whose runs have these settings; None, or the exit code where one of them is refused.
 
     Why is the last line of the job's log, as of a process that is started and refuses it.
 

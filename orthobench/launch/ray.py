@@ -83,7 +83,7 @@ class RayWorker:
         self.lost = False
 
     def poll(self) -> int | None:
-        """The exit code, negative for a signal; null while it runs or waits.
+        """The exit code, negative for a signal; None while it runs or waits.
 
         Raises:
             WorkerLost: Ray gave it up.

@@ -185,7 +185,7 @@ class SlurmWorker:
         self._missed = 0
 
     def poll(self) -> int | None:
-        """The exit code, negative for a signal; null while it runs or waits.
+        """The exit code, negative for a signal; None while it runs or waits.
 
         Raises:
             WorkerLost: it is in the queue no longer, and has left no exit code.

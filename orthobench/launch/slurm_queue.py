@@ -22,7 +22,7 @@ def queued() -> dict[str, tuple[str, str]] | None:
 
 
 def state(job: str) -> str | None:
-    """The state of a job that has ended not long ago, such as `CANCELLED`; null where Slurm has forgotten it."""
+    """The state of a job that has ended not long ago, such as `CANCELLED`; None where Slurm has forgotten it."""
     text = _ask("scontrol", "--oneliner", "show", "job", job)
     words = [word for line in (text or "").splitlines()[:1] for word in line.split()]
     return next((word.partition("=")[2] for word in words if word.startswith("JobState=")), None)

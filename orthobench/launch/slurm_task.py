@@ -53,7 +53,7 @@ class SlurmTask:
         return self.code
 
     def checkpoint(self) -> Any:
-        """On SIGUSR2, before the time limit or where room is needed: what submitit puts into the queue; null for none.
+        """On SIGUSR2, before the time limit or where room is needed: what submitit puts into the queue; None for none.
 
         The command has ended by then, with its state saved.
         """

@@ -30,10 +30,10 @@ class Command:
     Attributes:
         module: the package whose `__main__` is run.
         words: the command line.
-        log: the file that its output is appended to; null for the terminal.
+        log: the file that its output is appended to; None for the terminal.
         name: the id of its run, by which a launcher knows it again after this process has been killed.
-        folder: the folder of its run; null for several.
-        timeout: seconds that it may take from its beginning; null for no limit.
+        folder: the folder of its run; None for several.
+        timeout: seconds that it may take from its beginning; None for no limit.
         fork: whether a fork server may start it; otherwise it is a new interpreter.
         tied: whether it is to stop, with its state saved, when the process that started it dies.
         variables: further variables of its environment.
@@ -59,7 +59,7 @@ class Worker(Protocol):
     """A command that was started."""
 
     def poll(self) -> int | None:
-        """The exit code, negative for a signal; null while it runs.
+        """The exit code, negative for a signal; None while it runs.
 
         Raises:
             WorkerLost: it ended, but its exit code is unknown.
@@ -118,7 +118,7 @@ class Subprocess:
         self.process = process
 
     def poll(self) -> int | None:
-        """The exit code, negative for a signal; null while it runs."""
+        """The exit code, negative for a signal; None while it runs."""
         return self.process.poll()
 
     def cancel(self) -> None:

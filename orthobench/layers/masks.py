@@ -22,9 +22,9 @@ def pieces(name: str, B: int, T: int, lengths: Any, reset: Any, batch_first: boo
         name: the layer's name, for messages.
         B: the number of sequences.
         T: the number of steps, padding included.
-        lengths: whole numbers (B,), or null.
-        reset: booleans (B, T) or (T, B), or null.
-        batch_first: whether `reset` is (B, T); null for a single sequence, where it is (T,).
+        lengths: whole numbers (B,), or None.
+        reset: booleans (B, T) or (T, B), or None.
+        batch_first: whether `reset` is (B, T); None for a single sequence, where it is (T,).
 
     Raises:
         ValueError: they have another type or shape, or lengths are out of range.

@@ -48,7 +48,7 @@ def resolve(layer: str, model: str | None, hidden_size: int, given: dict[str, An
 
     Args:
         layer: the layer's name, for messages.
-        model: the name of a model; null for no values but the constructors' own.
+        model: the name of a model; None for no values but the constructors' own.
         hidden_size: N, which settings such as `rho` are checked against.
         given: settings of the cell and of the recurrent matrix by name; `cell` and `recurrent` are classes or names.
 

@@ -154,11 +154,17 @@ def _guess(totals: dict[int, int], budget: int) -> int:
     return below + math.floor((above - below) * (root - least) / (most - least))
 
 
+def cell_settings(settings: Settings, task: Task | None) -> dict[str, Any]:
+    """The settings of a model's cells, `T_max` being the task's longest sequence where it is not chosen."""
+    given = {**settings.model, **settings.shares}
+    if "T_max" in given and given["T_max"] is None and task is not None:
+        given["T_max"] = task.longest
+    return given
+
+
 def _cell_maker(settings: Settings, rng: np.random.Generator, task: Task) -> Callable[[int, int], Cell]:
     """Maker of the cells of a model, the first of them first: it alone may read one-hot tokens."""
-    given, parts = {**settings.model, **settings.shares}, settings.parts
-    if "T_max" in given and given["T_max"] is None:
-        given["T_max"] = getattr(task, "length", getattr(task, "T", None))
+    given, parts = cell_settings(settings, task), settings.parts
     embedded = parts.network is not Recurrent or given.get("embedding_size") is not None
     one_hot = given.get("input_init") == "auto" and task.tokens_in and not embedded
 

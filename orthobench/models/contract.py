@@ -275,7 +275,7 @@ def _refuse_idle_parameters(
 
 
 def _gradients(module: nn.Module, names: list[str], answer: Tensor) -> dict[str, Tensor | None]:
-    """The gradients of a random function of the answer; null where none reaches a parameter."""
+    """The gradients of a random function of the answer; None where none reaches a parameter."""
     weights = torch.randn(answer.shape, dtype=answer.dtype, generator=torch.Generator().manual_seed(2))
     own = [module.get_parameter(name) for name in names]
     return dict(zip(names, torch.autograd.grad((answer * weights).abs().sum(), own, allow_unused=True), strict=True))

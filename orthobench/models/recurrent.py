@@ -134,7 +134,7 @@ class Recurrent(Network):
 
         Args:
             x: (B, T, I), or tokens (B, T).
-            state: initial state of every layer; the cells' own when null.
+            state: initial state of every layer; the cells' own when None.
             taps: its keys are the steps of the last layer whose hidden state the caller wants, which only the engine
                 `reference` provides; the values are filled in here.
             steps: see `Network.forward`.

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
-from orthobench.common.schema import Fraction, NonNegativeFloat, PositiveFloat
+from orthobench.common.schema import Fraction, NonNegative, NonNegativeFloat, PositiveFloat
 
 
 class Schedule(ABC):
@@ -17,8 +17,8 @@ class Schedule(ABC):
 
     over_the_run: ClassVar[bool] = True
 
-    def remark(self, epochs: int) -> str | None:
-        """Remark for a run of so many whole epochs; None for nothing."""
+    def remark(self, epochs: int, steps: int = 0) -> str | None:
+        """Remark for a run of so many whole epochs and steps; None for nothing."""
         return None
 
     @abstractmethod
@@ -59,6 +59,11 @@ class WarmupCosine(Schedule):
     warmup: NonNegativeFloat = 0.1
     floor: Fraction = 0.0
 
+    def remark(self, epochs: int, steps: int = 0) -> str | None:
+        if self.warmup < max(steps, 1):
+            return None
+        return f"schedule=warmup_cosine only warms up here: warmup is {self.warmup:g} steps, and the run has {steps:,}"
+
     def factor(self, step: int, steps: int, epoch: int) -> float:
         warmup = self.warmup if self.warmup >= 1 else self.warmup * steps
         if step < warmup:
@@ -78,9 +83,9 @@ class Step(Schedule):
 
     over_the_run: ClassVar[bool] = False
     gamma: PositiveFloat = 0.1
-    milestones: list[int] = (200,)  # type: ignore[assignment]
+    milestones: list[NonNegative] = (200,)  # type: ignore[assignment]
 
-    def remark(self, epochs: int) -> str | None:
+    def remark(self, epochs: int, steps: int = 0) -> str | None:
         if not self.milestones:
             return "schedule=step changes nothing here: it has no milestone"
         first = min(self.milestones)
@@ -104,6 +109,9 @@ class Exponential(Schedule):
 
     over_the_run: ClassVar[bool] = False
     gamma: PositiveFloat = 0.8
+
+    def remark(self, epochs: int, steps: int = 0) -> str | None:
+        return None if epochs > 0 else "schedule=exponential changes nothing here: the run has no whole epoch"
 
     def factor(self, step: int, steps: int, epoch: int) -> float:
         return self.gamma**epoch

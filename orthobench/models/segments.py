@@ -38,7 +38,7 @@ def over_steps(
     Args:
         network: the network; its `checkpoint` says which.
         x: inputs of shape (B, T, I), or tokens (B, T).
-        state: the states before the first step; the cells' own when null.
+        state: the states before the first step; the cells' own when None.
         taps: steps whose hidden states are wanted; then there are no segments.
         steps: the steps whose outputs are wanted; see `Network.forward`.
 
@@ -67,7 +67,7 @@ def in_segments(
         network: from inputs of shape (B, T, I), or tokens (B, T), and the states before them to outputs and states.
         cells: its recurrent layers, whose matrices are computed once.
         x: the inputs.
-        state: the states before the first step; the cells' own when null.
+        state: the states before the first step; the cells' own when None.
         asked: `states`, `auto` or the steps of a segment.
         every_step: whether there is an output for every step, (B, T, O); otherwise it is the last segment's, (B, O).
 

@@ -143,7 +143,7 @@ class Settling(base.Parametrization):
         return theta.data_ptr(), _changes(theta)
 
     def _beside(self) -> list[Tensor] | None:
-        """The buffers named in `beside`; null where they have no values, or values that may not be read."""
+        """The buffers named in `beside`; None where they have no values, or values that may not be read."""
         kept = [self.get_buffer(name) for name in self.beside]
         return None if any(t.is_meta or base.wrapped(t) for t in kept) else kept
 

@@ -28,7 +28,7 @@ class Alike:
         self._layouts: dict[tuple[str, ...], Columns] = {}
 
     def read(self, text: str) -> RecordRow | None:
-        """The row of a record by the text of its file; null where no form fits, or the digest is another."""
+        """The row of a record by the text of its file; None where no form fits, or the digest is another."""
         for place, form in enumerate(self._forms):
             values = form.read(text)
             if values is not None:
@@ -104,7 +104,7 @@ class Form:
         return self._nested[place].write if kind in (list, dict) and place in self._nested else _AS_JSON[kind]
 
     def read(self, text: str) -> tuple[Any, ...] | None:
-        """The values of a record in the columns that vary; null where it is of another form, or its digest is."""
+        """The values of a record in the columns that vary; None where it is of another form, or its digest is."""
         values = self._values(text)
         if values is None:
             return None
@@ -129,7 +129,7 @@ class Form:
         return tuple(map(values.__getitem__, self._columns))
 
     def _values(self, text: str) -> list[Any] | None:
-        """Every marked value of a file; null where the text around them is another."""
+        """Every marked value of a file; None where the text around them is another."""
         values, place = [], 0
         try:
             for block, scan in zip(self._blocks, self._scans, strict=False):  # the last block is looked at below

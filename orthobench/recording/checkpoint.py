@@ -73,7 +73,7 @@ def previous(path: Path) -> Path:
 
 
 def verified(path: Path) -> bytes | None:
-    """The payload of a checkpoint of at most LARGEST bytes whose digest matches; null when it is missing or damaged."""
+    """The payload of a checkpoint of at most LARGEST bytes whose digest matches; None when it is missing or damaged."""
     try:
         if not path.is_file() or path.stat().st_size > LARGEST:  # a pipe would be waited for
             return None
@@ -85,13 +85,13 @@ def verified(path: Path) -> bytes | None:
 
 
 def digest_of(path: Path) -> str | None:
-    """The digest of a whole checkpoint in hexadecimal; null when it is missing or damaged."""
+    """The digest of a whole checkpoint in hexadecimal; None when it is missing or damaged."""
     payload = verified(path)
     return None if payload is None else hashlib.sha256(payload).hexdigest()
 
 
 def newest(path: Path) -> Path | None:
-    """`path` if it is whole, else the generation before it, else null."""
+    """`path` if it is whole, else the generation before it, else None."""
     return next((candidate for candidate in (path, previous(path)) if verified(candidate) is not None), None)
 
 
@@ -127,7 +127,7 @@ def load_own(path: Path, identity: str) -> dict[str, Any]:
 
 
 def of_step(step: int | None, identity: str, *paths: Path) -> Path | None:
-    """The first undamaged checkpoint of a step among the files and their previous generations; null if none is.
+    """The first undamaged checkpoint of a step among the files and their previous generations; None if none is.
 
     Raises:
         StorageError: one of them is another run's, see `load_own`.

@@ -32,7 +32,7 @@ ALWAYS = ("latest", "validated", "wall_s", "code", "random")
 
 
 def problem(state: Any) -> str | None:
-    """Why this is not the checkpoint of a run, as the end of a sentence; null where it is one."""
+    """Why this is not the checkpoint of a run, as the end of a sentence; None where it is one."""
     if not isinstance(state, dict):
         return "it is no mapping"
     odd = next(_odd_tensors(state), None)
@@ -88,7 +88,7 @@ def _odd(tensor: torch.Tensor) -> str | None:
 
 
 def misfit(state: Mapping[str, Any], module: torch.nn.Module, optimizer: torch.optim.Optimizer) -> str | None:
-    """Why a run cannot go on from a checkpoint, as the end of a sentence; null where it can."""
+    """Why a run cannot go on from a checkpoint, as the end of a sentence; None where it can."""
     own, found = module.state_dict(), state["state_dict"]
     differing = sorted(own.keys() ^ found.keys()) or [name for name in own if own[name].shape != found[name].shape]
     if differing:
@@ -112,7 +112,7 @@ def differing(found: Any, own: Any, place: str) -> str | None:
 
     Args:
         found: the state in the checkpoint.
-        own: the same of this run, which has not begun; null there may be a number in the checkpoint.
+        own: the same of this run, which has not begun; None there may be a number in the checkpoint.
         place: where the state is, by dots.
     """
     if isinstance(own, Mapping):

@@ -45,7 +45,7 @@ class Curve:
         return torch.frombuffer(bytearray(zlib.compress(content[: content.rfind(b"\n") + 1])), dtype=torch.uint8)
 
     def restore(self, packed: "torch.Tensor | None") -> None:
-        """Write the file as it was when it was packed; for null, write only the header.
+        """Write the file as it was when it was packed; for None, write only the header.
 
         Raises:
             StorageError: what was packed is damaged or too large.
@@ -70,7 +70,7 @@ class Curve:
         return content
 
     def digest(self) -> str | None:
-        """SHA-256 of the file in hexadecimal; null where there is none."""
+        """SHA-256 of the file in hexadecimal; None where there is none."""
         if not self.path.is_file():
             return None
         with self.path.open("rb") as file:

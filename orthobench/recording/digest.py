@@ -54,7 +54,7 @@ def read_sealed(path: Path) -> dict[str, Any] | None:
 
 
 def final(path: Path) -> dict[str, Any] | None:
-    """The record in a file if it is final, so that no later attempt replaces it; else null."""
+    """The record in a file if it is final, so that no later attempt replaces it; else None."""
     found = read_sealed(path)
     return found if found is not None and found.get("status") in FINAL else None
 
@@ -65,7 +65,7 @@ def owned(text: str, digest: str) -> str:
 
 
 def owner(path: Path) -> str | None:
-    """The digest that `owned` wrote; null when there is no file, or its two copies differ because it is damaged."""
+    """The digest that `owned` wrote; None when there is no file, or its two copies differ because it is damaged."""
     try:
         if not path.is_file():  # a pipe would be waited for
             return None

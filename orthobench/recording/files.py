@@ -33,7 +33,7 @@ def write_bytes(path: Path, content: bytes, keep: Path | None = None) -> None:
     Args:
         path: the file.
         content: its new content.
-        keep: the path under which the old content stays available at every moment; null discards it.
+        keep: the path under which the old content stays available at every moment; None discards it.
 
     Raises:
         StorageError: the folder or the disk refuses.
@@ -149,7 +149,7 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
-    """The object in a JSON file; null when there is no file, or it is not one whole object of at most LARGEST bytes."""
+    """The object in a JSON file; None when there is no file, or it is not one whole object of at most LARGEST bytes."""
     try:
         found = path.stat()
         if not S_ISREG(found.st_mode) or found.st_size > LARGEST:  # a pipe would be waited for

@@ -13,7 +13,7 @@ from orthobench.recording.sources import changed_yaml, refuse_changed
 
 
 def finished(settings: Settings) -> dict[str, Any] | None:
-    """The final record of a run, of which a line tells; null where there is none.
+    """The final record of a run, of which a line tells; None where there is none.
 
     Raises:
         ConfigError: the folder is that of a run of the same short name, or the run's plug-ins or data have changed.
@@ -29,6 +29,10 @@ def finished(settings: Settings) -> dict[str, Any] | None:
         reasons += [f"{name} has changed, but none of its settings" for name in files]
         stale = f" (stale: {'; '.join(reasons)})" if reasons else ""
         say(f"{settings.run_id} is {found['status']} already{stale}{_score(settings, found)}; {path}")
+        measured = (found.get("config") or {}).get("diagnostics") or {}
+        more = [name for name, asked in settings.diagnostics.items() if asked and asked != measured.get(name)]
+        if more:
+            say(f"diagnostics.{more[0]}= was not asked of it, and is not measured; another runs_root= trains anew")
     return found
 
 

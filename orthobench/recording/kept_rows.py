@@ -30,7 +30,7 @@ Version = tuple[int, ...]
 
 
 def version(path: str | Path) -> Version | None:
-    """Numbers that differ once a plain file has changed; null for a link and for what is no file.
+    """Numbers that differ once a plain file has changed; None for a link and for what is no file.
 
     Null also on Windows, which does not tell when a file was changed.
 
@@ -57,7 +57,7 @@ class KeptRows:
         self._anew = 0
 
     def of(self, name: str, version: Version | None) -> RecordRow | None:
-        """The row of a run whose record has this version; null where it is not known."""
+        """The row of a run whose record has this version; None where it is not known."""
         found = self._known.get(name)
         if version is None or found is None or found[0] != version:
             return None

@@ -100,7 +100,7 @@ def outlived(path: Path) -> bool:
 
 
 def follow(path: Path, text: str) -> Path | None:
-    """Become the one that may follow an owner that is gone, of all machines; null where another has.
+    """Become the one that may follow an owner that is gone, of all machines; None where another has.
 
     Args:
         path: claim.json, which this process has locked.

@@ -197,7 +197,7 @@ _told: set[str] = set()
 
 
 def _outage() -> str | None:
-    """Why the server cannot be used, after a few seconds at most; null when it answers. The address is left out."""
+    """Why the server cannot be used, after a few seconds at most; None when it answers. The address is left out."""
     base = os.environ.get("WANDB_BASE_URL", "https://api.wandb.ai").rstrip("/")
     body = json.dumps({"query": "{ serverInfo { cliVersionInfo } }"}).encode()
     request = urllib.request.Request(f"{base}/graphql", body, {"Content-Type": "application/json"})

@@ -74,7 +74,7 @@ def _imported(module: ModuleType, path: Path) -> Iterator[str]:
 
 
 def _on_disk(name: str) -> str | None:
-    """The digest of a module that is not imported; null where it is gone."""
+    """The digest of a module that is not imported; None where it is gone."""
     with suppress(ImportError, ValueError, AttributeError, OSError):
         spec = importlib.util.find_spec(name)
         if spec is not None and spec.origin:

@@ -80,7 +80,7 @@ def hardware(device: "torch.device") -> dict[str, Any]:
 
 
 def peak_bytes(device: "torch.device") -> int | None:
-    """Peak memory of this process in bytes: of tensors on a GPU, of everything on a CPU; null where it is unknown.
+    """Peak memory of this process in bytes: of tensors on a GPU, of everything on a CPU; None where it is unknown.
 
     It is not `ru_maxrss`, which a child process inherits from its parent.
     """

@@ -120,7 +120,7 @@ def _refuse_other_files(content: Any, path: Path) -> None:
 
 
 def _digests(content: Any) -> dict[str, str | None]:
-    """The digests of the files outside that settings name, as far as they are there; null for what is no plain file."""
+    """The digests of the files outside that settings name, as far as they are there; None for what is no plain file."""
     named, task = recorded.named_files(content), content.get("task") if isinstance(content, dict) else None
     if isinstance(task, dict) and isinstance(task.get("name"), str):
         with suppress(ConfigError):
@@ -140,7 +140,7 @@ def _runs_root(content: Any, folder: Path) -> str:
 
 
 def _data_root(content: Any) -> str | None:
-    """$ORTHOBENCH_DATA where the folder that is named is not here; null where it is."""
+    """$ORTHOBENCH_DATA where the folder that is named is not here; None where it is."""
     named, here = content.get("data_root") if isinstance(content, dict) else None, variable("ORTHOBENCH_DATA")
     if not here or (isinstance(named, str) and (Path(named).is_dir() or absolute(named) == absolute(here))):
         return None

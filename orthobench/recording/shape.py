@@ -66,12 +66,12 @@ def have_lists(found: dict[str, Any]) -> bool:
 
 
 def are_numbers(value: Any) -> bool:
-    """Return True if a value is numbers, or null, by name."""
+    """Return True if a value is numbers, or None, by name."""
     return isinstance(value, dict) and set(map(type, value.values())) <= NUMBER
 
 
 def are_sources(value: Any) -> bool:
-    """Return True if a value is what a run was made of: digests by name, for plug-ins, YAML files and data; or null."""
+    """Return True if a value is what a run was made of: digests by name, for plug-ins, YAML files and data; or None."""
     if not isinstance(value, dict):
         return value is None
     made_of = [value[kind] for kind in MADE_OF if value.get(kind) is not None]

@@ -148,7 +148,7 @@ def _data(files: Iterable[Path], root: Path, own: set[Path]) -> Digests:
 
 
 def _entry(root: Path, name: str) -> str | None:
-    """The digest of a file, or of all files of a pattern; null where there is none, or no such file is data."""
+    """The digest of a file, or of all files of a pattern; None where there is none, or no such file is data."""
     with suppress(OSError, ValueError):  # a null byte
         if "**" not in name:
             return digest_of_data(root / name)
@@ -161,7 +161,7 @@ def _entry(root: Path, name: str) -> str | None:
 
 
 def digest_of_data(path: Path) -> str | None:
-    """The digest of a plain file with an end; null for anything else."""
+    """The digest of a plain file with an end; None for anything else."""
     with suppress(OSError, ValueError):  # a null byte
         if path.is_file() and path.stat().st_size <= LARGEST and not str(path.resolve()).startswith(ENDLESS):
             return digest_of_file(path)

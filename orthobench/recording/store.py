@@ -67,7 +67,7 @@ def _text(place: str, size: int) -> str:
 
 
 def _row(root: Path, name: str, text: str, alike: Alike, plain: bool) -> RecordRow | None:
-    """A record that is like no other read so far; null where there is none, or it is named and left out."""
+    """A record that is like no other read so far; None where there is none, or it is named and left out."""
     path = Path(root, name, RECORD)
     if not plain and not path.exists():  # a link to nowhere is passed over
         return None

@@ -63,7 +63,7 @@ class Section:
         title: its name in a list of contents.
         heading: its title with what it is shortened to.
         facts: what holds for the whole table, in half sentences; empty for an overview of several tables.
-        records: the records behind it, relative to the folder of results; null while nothing is recorded.
+        records: the records behind it, relative to the folder of results; None while nothing is recorded.
         grids: those without lines are left out.
         paragraphs: further text; a paragraph whose lines begin with `- ` is a list.
         notes: footnotes.

@@ -162,7 +162,7 @@ def lines(
         along: what the places are.
         what: what the values are.
         rates: whether the places are numbers that are tried by their ratios, so that their axis is logarithmic too.
-        level: the value of the trivial predictor, a line across; null where it has none.
+        level: the value of the trivial predictor, a line across; None where it has none.
     """
     beside = len(labelled) > FEW
     figure, axes = subplot(WIDTH + (2.4 if beside else 0.0), 3.8)

@@ -77,7 +77,7 @@ def _curves(wanted: Wanted, points: Curves, comparison: Comparison) -> "Figure |
 
 
 def _trivial(comparison: Comparison, rows: Collection[str], metrics: Iterable[str]) -> float | None:
-    """The trivial predictor's score in rows of our table; null where they have several, or the metrics are no score."""
+    """The trivial predictor's score in rows of our table; None where they have several, or the metrics are no score."""
     parts = [metric.partition("/") for metric in metrics]
     if len({name for _, _, name in parts}) > 1 or any(split not in drawing.SPLITS for split, _, _ in parts):
         return None
@@ -86,7 +86,7 @@ def _trivial(comparison: Comparison, rows: Collection[str], metrics: Iterable[st
 
 
 def _one(levels: Iterable[float | None]) -> float | None:
-    """The number that all of some numbers are, to six digits; null where they differ, or one of them is null."""
+    """The number that all of some numbers are, to six digits; None where they differ, or one of them is None."""
     found = list(levels)
     same = {None if level is None else f"{level:.6g}" for level in found}
     return found[0] if len(same) == 1 else None

@@ -138,7 +138,7 @@ def figures(table: OwnTable) -> "dict[drawing.Title, Figure]":
 
 
 def trivial(table: OwnTable) -> float | None:
-    """The trivial predictor's score; null where it has none."""
+    """The trivial predictor's score; None where it has none."""
     name = f"baseline/{table.score.name.rpartition('/')[2]}"
     known = (run.line.metric(name) for row in table.rows for run in row.runs)
     return next((value for value in known if value is not None), None)

@@ -17,7 +17,7 @@ class Quantity:
     """Number in a cell; `str` of it is what is read.
 
     Attributes:
-        value: the number; null where no run gave one, which is read as `none`.
+        value: the number; None where no run gave one, which is read as `none`.
         decimals: how many are read, and in powers of ten where these would show nothing of it.
         half: half the width of its interval, read behind ±.
         ends: the ends of its interval, read in brackets; they stand alone where there is no value.
@@ -42,7 +42,7 @@ class Quantity:
 
     @property
     def order(self) -> float | None:
-        """Number by which a column is sorted; null for none."""
+        """Number by which a column is sorted; None for none."""
         return self.ends[0] if self.value is None and self.ends else self.value
 
     def __str__(self) -> str:
@@ -67,12 +67,12 @@ Shown = str | Quantity
 
 
 def digits(value: float | None, decimals: int) -> str:
-    """A number with so many decimals, in powers of ten where these would show nothing of it; empty for none."""
+    """A number with so many decimals, or two digits where these would be wrong by a tenth or more; empty for none."""
     if value is None:
         return NOTHING
     if value == inf:
         return "beyond"
-    if value and abs(value) < 0.5 * 10.0**-decimals:
+    if value and abs(value) < 5 * 10.0**-decimals:
         return f"{value:.2g}"
     return f"{value:,.{decimals}f}"
 

@@ -19,7 +19,7 @@ def renew(wanted: Mapping[Path, Wanted], words: list[str]) -> int:
     """Tell what is not up to date, and write it where `--write` is among the words; returns 1 where it is not written.
 
     Args:
-        wanted: the text of each file; null for one that is not to be there.
+        wanted: the text of each file; None for one that is not to be there.
         words: those of the command line.
     """
     stale, write = differing(wanted), "--write" in words

@@ -35,7 +35,7 @@ class Look:
     Attributes:
         form: one of FORMATS.
         logy: whether the axis of the values is logarithmic.
-        style: a style file (`.mplstyle`), or the name of a style that matplotlib has; null for ours.
+        style: a style file (`.mplstyle`), or the name of a style that matplotlib has; None for ours.
 
     Raises:
         ConfigError: there is no such format.

@@ -36,7 +36,7 @@ def figures(found: SearchedTable) -> "dict[drawing.Title, Figure]":
 def panels(found: Sequence[SearchedTable]) -> "tuple[Figure | None, Figure | None]":
     """Figures of some tables in one, a panel for each: who solves it in how many steps, and score over length.
 
-    The first is null where no cell solves its case, and both where no cell is complete.
+    The first is None where no cell solves its case, and both where no cell is complete.
     """
     done = {one.table.name: [cell for cell in one.known if cell.complete and cell.lines] for one in found}
     drawn = [one for one in found if done[one.table.name]]

@@ -82,7 +82,8 @@ class Attempt:
         self.callbacks = [*watchers, Progress(), self.saver]
         optimizer = build_optimizer(run.settings, run.model)
         schedule = build_schedule(run.settings)
-        if run.duration.steps and (remark := schedule.remark(run.duration.epochs(run.duration.steps))):
+        steps = run.duration.steps
+        if steps and (remark := schedule.remark(run.duration.epochs(steps), steps)):
             say(remark)
         self.learner = self.learner_class(run.model, run.task, optimizer, schedule, run.duration)
         leave_out_unused_hooks(self.learner, *self.callbacks)
@@ -133,7 +134,7 @@ class Attempt:
         return trainer
 
     def _resume(self) -> tuple[Path | None, dict[str, Any]]:
-        """The checkpoint to go on from and what is in it; null and nothing, for the start, where none is whole."""
+        """The checkpoint to go on from and what is in it; None and nothing, for the start, where none is whole."""
         last = self.saver.last_path
         resume = newest(last)
         if resume != last and (last.exists() or previous(last).exists()):
@@ -195,7 +196,7 @@ class Attempt:
     ) -> dict[str, Any]:
         run = self.run
         step = 0 if trainer is None else trainer.global_step
-        train_s = self.training.train_s
+        train_s = self.training.spent_s
         found = self.curve.points()
         curves = {name: found.get(name) for name in ("train/loss", f"val/{run.task.metric}", "orthogonality")}
         record = {

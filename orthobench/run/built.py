@@ -56,7 +56,7 @@ class Built:
 
     @cached_property
     def first(self) -> "Finished | None":
-        """The run from whose weights this one starts; null where it starts from none.
+        """The run from whose weights this one starts; None where it starts from none.
 
         Raises:
             ConfigError: there is no such run, it is not done, or its folder has another name than the run.
@@ -86,6 +86,8 @@ class Built:
         refuse_before_building(self.settings, self.task)
         model, name, run = build_model(self.settings, self.task), self.settings.run.get("init_from"), self.first
         if run is not None:
+            if self.settings.trainer.get("precision") == "64-true":
+                model.double()  # or weights in double precision would be rounded
             try:
                 model.load_state_dict(run.model.state_dict())
             except RuntimeError as error:

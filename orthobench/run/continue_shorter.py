@@ -68,7 +68,7 @@ def _without_length(settings: Settings) -> dict[str, Any]:
 
 
 def _problem(run: Built, other: Settings, record: dict[str, Any]) -> str | None:
-    """Why the longer run cannot go on from the shorter one's end; null if it can."""
+    """Why the longer run cannot go on from the shorter one's end; None if it can."""
     steps, length, schedule = record["steps"], run.duration, build_schedule(run.settings)
     short = duration(other.trainer, run.task.batches("train"))
     if other.trainer.get("max_time") or steps != short.steps or length.steps is None or steps >= length.steps:
@@ -83,7 +83,7 @@ def _problem(run: Built, other: Settings, record: dict[str, Any]) -> str | None:
 
 
 def _taken_over(identity: str, folder: Path, other: Settings, record: dict[str, Any]) -> str | None:
-    """Write the shorter run's checkpoints as this run's; why that is not possible, or null."""
+    """Write the shorter run's checkpoints as this run's; why that is not possible, or None."""
     try:
         found = _checkpoints(other, record["steps"])
     except (ConfigError, StorageError) as error:

@@ -148,7 +148,7 @@ def newton_sweeps(cell: Cell, x: Tensor, tolerance: float = 1e-6) -> int:
     """Sweeps of Newton's method over all steps, from states of zero, until no state is far from that of the plain loop.
 
     A sweep sets h_t to f(h_{t-1}, x_t) + J_t (new h_{t-1} - h_{t-1}), for t = 1, 2, ..., T in the states of the sweep
-    before; after k sweeps the first k states are exact, so that T sweeps always do.
+    before. After k sweeps the first k states are exact, so that T sweeps always do, and sweep k + 1 begins after them.
 
     Args:
         cell: the layer's cell, in float64.
@@ -162,17 +162,17 @@ def newton_sweeps(cell: Cell, x: Tensor, tolerance: float = 1e-6) -> int:
         exact.append(state)
     near = tolerance * max((float(s.abs().max()) for after in exact for s in after), default=0.0)
     guess = [tuple(torch.zeros_like(s) for s in after) for after in exact]
-    for sweep in range(1, len(exact) + 1):
-        old, new, found = start, start, []
-        for p_t, after in zip(projected.unbind(0), guess, strict=True):
+    for known in range(len(exact)):
+        new = guess[known - 1] if known else start
+        old = new
+        for t in range(known, len(exact)):
             moved = tuple(a - b for a, b in zip(new, old, strict=True))
-            value, pushed, _ = _pushed(cell, p_t, old, moved, W)
-            new, old = tuple(a + b for a, b in zip(value, pushed, strict=True)), after
-            found.append(new)
-        guess = found
+            value, pushed, _ = _pushed(cell, projected[t], old, moved, W)
+            new, old = tuple(a + b for a, b in zip(value, pushed, strict=True)), guess[t]
+            guess[t] = new
         pairs = (pair for one, other in zip(guess, exact, strict=True) for pair in zip(one, other, strict=True))
-        if all(float((a - b).abs().max()) <= near for a, b in pairs):
-            return sweep
+        if float(torch.stack([(a - b).abs().max() for a, b in pairs]).max()) <= near:
+            return known + 1
     return len(exact)
 
 

@@ -70,8 +70,8 @@ def evaluate(
 
     Args:
         run: the run.
-        lengths: the lengths, those of training when null.
-        data_root: where real data are now; where the run has found them when null.
+        lengths: the lengths, those of training when None.
+        data_root: where real data are now; where the run has found them when None.
         **task: settings of the task in place of the run's.
 
     Returns:
@@ -134,8 +134,11 @@ def _refuse_what_is_of_training(run: Finished, task: Task, given: dict[str, Any]
         asked = f"{word(f'task.{key}', value)} does not apply to {run.run_id}, which is finished"
         if key == "eval_lengths":
             raise ConfigError(f"{asked}: use {word('T', value)} to test other lengths.")
-        if key in OF_TRAINING and key not in OF_A_TEST:
+        of_training = key in OF_TRAINING or (key == "val_size" and key not in task.divides)
+        if of_training and key not in OF_A_TEST:
             raise ConfigError(f"{asked}: it changes nothing in a test, so leave it out.")
+        if key == "normalisation" and key in others:
+            raise ConfigError(f"{asked}: its weights are of inputs with {word(f'task.{key}', own[key])}; leave it out.")
         if key in task.divides and key in others and not others.keys() & OTHER_DATA:
             raise ConfigError(f"{asked}: the test part would have what the model was trained on, so leave it out.")
 

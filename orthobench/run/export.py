@@ -53,7 +53,7 @@ def export(run: Finished, form: str, step: bool = False) -> tuple[Path, float | 
         step: whether it is a function of one step, from input and states to output and states; for `onnx` alone.
 
     Returns:
-        The file, and the largest difference of its outputs from the model's on two lengths; null for `torch`, whose
+        The file, and the largest difference of its outputs from the model's on two lengths; None for `torch`, whose
         weights are the model's own.
 
     Raises:

@@ -1,6 +1,7 @@
 """Text from a trained language model, token by token."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 import torch
 from torch import Tensor
@@ -8,6 +9,7 @@ from torch import Tensor
 from orthobench.cells.base import State
 from orthobench.errors import ConfigError
 from orthobench.models.base import Network
+from orthobench.models.frozen import frozen
 from orthobench.run.load import Finished
 from orthobench.tasks.real.language import Language
 
@@ -43,6 +45,8 @@ def generate(run: Finished, prompt: str, tokens: int, temperature: float, seed: 
 @torch.no_grad()
 def draw(model: Network, ids: list[int], tokens: int, temperature: float, generator: torch.Generator) -> Iterator[int]:
     """Tokens drawn one after the other from the model's distribution, after it has read `ids`."""
+    with suppress(ConfigError):  # a complex cell of one's own, whose matrices are made anew for every token
+        model = frozen(model)
     x, state = torch.tensor([ids]), None
     for _ in range(tokens):
         y, state = _step(model, x, state)

@@ -16,7 +16,7 @@ def has_gpu(settings: Settings) -> bool:
 
 
 def why_not(settings: Settings) -> str | None:
-    """Why a run cannot be a member; null when it can."""
+    """Why a run cannot be a member; None when it can."""
     model = settings.model
     if any(value for key, value in model.items() if key.endswith("dropout") and not isinstance(value, bool)):
         return "dropout would draw from one generator for all members"

@@ -24,7 +24,8 @@ class Learner(LeanModule):
     """Trains a model on a task.
 
     Attributes:
-        loss: the latest training loss, detached; read it rarely, reading waits for a GPU.
+        loss: the training loss of the latest step, detached: the mean over the batches of it so far; read it rarely,
+            reading waits for a GPU.
         results: the latest metrics of each evaluated split, such as `val/loss`.
     """
 
@@ -55,7 +56,8 @@ class Learner(LeanModule):
     def training_step(self, batch: Batch, index: int) -> Tensor:
         loss, state = self.step(batch, self._before("train", index % self.duration.epoch_batches == 0))
         self._keep("train", state)
-        self.loss = loss.detach()
+        before, told = index % self.duration.accumulate, loss.detach()
+        self.loss = told if self.loss is None or not before else self.loss + (told - self.loss) / (before + 1)
         return loss
 
     def validation_step(self, batch: Batch, index: int, dataloader_idx: int = 0) -> None:

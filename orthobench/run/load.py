@@ -196,9 +196,9 @@ def load(
     Args:
         run: its folder, or its name under `runs_root`.
         which: the weights that were best by validation, or the last ones.
-        data_root: where real data are now; $ORTHOBENCH_DATA or where they were, whichever has them, when null.
-        runs_root: the folder of runs; $ORTHOBENCH_RUNS, or `runs`, when null.
-        where: where files of the user's own are now, by setting; where they were when null.
+        data_root: where real data are now; $ORTHOBENCH_DATA or where they were, whichever has them, when None.
+        runs_root: the folder of runs; $ORTHOBENCH_RUNS, or `runs`, when None.
+        where: where files of the user's own are now, by setting; where they were when None.
 
     Raises:
         ConfigError: there is no such run, it is not finished, this version cannot read its settings, or a plug-in of

@@ -31,7 +31,7 @@ def estimate(model: Network, task: Task) -> int:
     What the recurrent layers hold at the peak of the reverse depends on their engines, see `Engine.peak`. In segments
     it is that of one of them, and what each keeps, see `models.segments`.
     """
-    T, B = getattr(task, "length", task.T) or 1, task.batch_size
+    T, B = task.longest or 1, task.batch_size
     steps = T if model.checkpoint is None else min(length_of(model.checkpoint, T), T)
     activations, kept = 0.0, 0.0
     cell: Any
@@ -105,7 +105,7 @@ def refuse_test_too_large(model: Network, task: Task, accelerator: str) -> None:
     Raises:
         MemoryExhausted: with the numbers.
     """
-    T, B = getattr(task, "length", task.T) or 1, task.eval_batch_size
+    T, B = task.longest or 1, task.eval_batch_size
     shown = sum(cell.feature_size for cell in model.cells) if model.sequential else 0
     outputs = task.output_size if task.readout == "all" else 0
     need, have = 4 * T * B * (task.input_size * (not task.tokens_in) + shown + outputs), available(accelerator)

@@ -27,7 +27,7 @@ class Answered:
         x: the input (T, I), tokens (T,), or a vector (I,).
         target: classes or values, (T, ...) where every step is asked, else (...).
         answer: the same of the model.
-        asked: which steps are asked (T,); null for all.
+        asked: which steps are asked (T,); None for all.
     """
 
     number: int
@@ -45,7 +45,7 @@ class Predictions:
     Attributes:
         classes: names of the classes; empty for values.
         every_step: whether every step is answered, or the last one alone.
-        confusion: counts (C, C), a row per target and a column per answer; null for values.
+        confusion: counts (C, C), a row per target and a column per answer; None for values.
         worst: the sequences with the greatest loss, the worst one first.
         pairs: target and answer of values, as they come; empty for classes.
         count: sequences that were looked at.

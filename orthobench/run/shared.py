@@ -141,7 +141,7 @@ def opened(folder: Path, which: Which = "best", data_root: str | None = None) ->
     Args:
         folder: where it is.
         which: `last` if the last weights are asked for.
-        data_root: where real data are now; $ORTHOBENCH_DATA, or `data`, when null.
+        data_root: where real data are now; $ORTHOBENCH_DATA, or `data`, when None.
 
     Raises:
         ConfigError: it holds other weights, or this version cannot read its settings.

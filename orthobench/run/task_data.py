@@ -39,7 +39,7 @@ class TaskData(LightningDataModule):
     Args:
         task: the task.
         first: the batch of the whole run at which training starts.
-        epoch_batches: training batches of an epoch; all of the task's where null.
+        epoch_batches: training batches of an epoch; all of the task's where None.
     """
 
     def __init__(self, task: Task, first: int = 0, epoch_batches: int | None = None) -> None:

@@ -20,7 +20,7 @@ from lightning.fabric.plugins import CheckpointIO
 from lightning.fabric.plugins.environments.lightning import LightningEnvironment
 from lightning.fabric.utilities import move_data_to_device
 from lightning.pytorch import Callback, LightningModule, Trainer
-from lightning.pytorch.profilers import PassThroughProfiler
+from lightning.pytorch.profilers import AdvancedProfiler, PassThroughProfiler, PyTorchProfiler, SimpleProfiler
 from lightning.pytorch.strategies import SingleDeviceStrategy
 
 from orthobench.errors import ConfigError
@@ -100,6 +100,9 @@ class StayingStrategy(SingleDeviceStrategy):
         self.checkpoint_io.teardown()
 
 
+PROFILERS = {"simple": SimpleProfiler, "advanced": AdvancedProfiler, "pytorch": PyTorchProfiler}
+
+
 class NoProfiler(PassThroughProfiler):
     """A profiler that measures nothing and costs nothing; Lightning's runs a generator forty times a step."""
 
@@ -109,7 +112,7 @@ class NoProfiler(PassThroughProfiler):
 
 
 def leave_out_unused_hooks(*owners: Callback | LightningModule) -> None:
-    """Set every hook of a step to null that its owner's class leaves as Lightning defines it: null is passed over.
+    """Set every hook of a step to None that its owner's class leaves as Lightning defines it: None is passed over.
 
     For each hook of each callback Lightning opens a profiler's context, notes the hook's name and writes a line for a
     debug log, though most have nothing to do: half of what a step costs beyond its computation.
@@ -155,11 +158,12 @@ def make_trainer(
     alone = LightningEnvironment()  # not Slurm's: a run is one process, whatever task of a job it is
     alone.set_global_rank(0)
     kept = {key: value for key, value in given.items() if key not in (*COUNTED_BY_US, "accelerator", "devices")}
+    profiler = PROFILERS[kept["profiler"]](dirpath=folder, filename="profile") if kept.get("profiler") else NoProfiler()
     refuse_half_on_a_cpu(given)
     device = device_of(given.get("accelerator", "auto"))
     index = torch.device("cuda", torch.cuda.current_device()) if device.type == "cuda" else device
     trainer = Trainer(
-        **{"gradient_clip_algorithm": None, "profiler": NoProfiler(), **kept, **evaluation_limits(given, task)},
+        **{"gradient_clip_algorithm": None, **kept, "profiler": profiler, **evaluation_limits(given, task)},
         accelerator=device.type,
         devices=1,
         strategy=StayingStrategy(index),

@@ -2,7 +2,7 @@
 
 `reference` is the plain autograd loop and the oracle of the tests; `fused` has a hand-written backward pass, or does
 many steps at once; `native` is the same in C. On a GPU, `graph` launches what `fused` does as one CUDA graph, and
-`triton` runs one kernel forward and one backward.
+`triton` and `cuda` run one kernel forward and one backward.
 """
 
 from functools import partial

@@ -28,9 +28,9 @@ class Arguments(NamedTuple):
     Attributes:
         p: the projections (T, B, N), in memory that the loop may overwrite.
         W: (N, N).
-        b: modReLU's bias (N,); null for other activations.
+        b: modReLU's bias (N,); None for other activations.
         h0: (B, N).
-        beta: a scalar; null for the plain cell.
+        beta: a scalar; None for the plain cell.
     """
 
     p: Tensor
@@ -45,7 +45,7 @@ class Outside(NamedTuple):
 
     Attributes:
         alpha: a scalar.
-        rest: beta^t h_0 for all t, (B, T, N); null where h_0 is zero.
+        rest: beta^t h_0 for all t, (B, T, N); None where h_0 is zero.
     """
 
     alpha: Tensor

@@ -30,7 +30,7 @@ class Engine:
         rank: `auto` asks the engines in this order, and takes the first with an advantage.
         held: how many numbers are in memory at the peak of the backward pass, gradients included, per sequence, step
             and unit of `Cell.values_per_step`. Those of the CPU engines were measured; those of the GPU engines were
-            counted from the code: `graph` copies its inputs and outputs, `triton` keeps projections beside states.
+            counted from the code: `graph` copies inputs and outputs, `triton` and `cuda` keep projections and states.
         mapped: whether torch.func.vmap can map its loop directly; any other engine runs one member after the other.
     """
 
@@ -41,11 +41,11 @@ class Engine:
     mapped: bool = False
 
     def why_not(self, cell: "Cell") -> str | None:
-        """Why this engine cannot run the cell where and as it is; null when it can."""
+        """Why this engine cannot run the cell where and as it is; None when it can."""
         return self._functions.why_not(cell)
 
     def advantage(self, cell: "Cell", device: str, sequences: int) -> str | None:
-        """Why `auto` takes this engine, unless one before it does; else null.
+        """Why `auto` takes this engine, unless one before it does; else None.
 
         Args:
             cell: the cell.

@@ -20,7 +20,7 @@ def checked(cell: Cell, x: Tensor, h0: State | None) -> State:
     Args:
         cell: the cell.
         x: inputs (B, T, I) in the type of the cell's weights, or tokens (B, T). Autocast joins all types but float64.
-        h0: a tuple of states (B, ...), or (1, ...) for the whole batch; the cell's own when null.
+        h0: a tuple of states (B, ...), or (1, ...) for the whole batch; the cell's own when None.
 
     Raises:
         ValueError: x or h0 has another shape, type or device.

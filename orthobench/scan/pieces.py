@@ -77,7 +77,7 @@ def run_pieces(cell: Cell, x: Tensor, h0: State | None, pieces: Pieces, engine: 
     Args:
         cell: the cell.
         x: inputs (R, I).
-        h0: initial state of every sequence, tensors (B, ...); the cell's own when null.
+        h0: initial state of every sequence, tensors (B, ...); the cell's own when None.
         pieces: which rows of x follow each other.
         engine: see `recurrence`.
 

@@ -8,7 +8,7 @@ from orthobench.parametrizations.traced import in_full_precision
 
 
 def why_not(cell: Cell) -> str | None:
-    """Always null, because this engine runs every cell."""
+    """Always None, because this engine runs every cell."""
     return None
 
 

@@ -7,7 +7,7 @@ if TYPE_CHECKING:
 
 
 def at_steps(h: "Tensor", steps: "Tensor | None") -> "Tensor":
-    """Rows (B, K, ...) of h (B, T, ...) at the steps (B, K), different ones in every sequence; h where null."""
+    """Rows (B, K, ...) of h (B, T, ...) at the steps (B, K), different ones in every sequence; h where None."""
     if steps is None:
         return h
     return h.gather(1, steps.reshape(*steps.shape, *(1,) * (h.dim() - 2)).expand(-1, -1, *h.shape[2:]))

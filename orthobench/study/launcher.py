@@ -8,10 +8,10 @@ from orthobench.launch.workers import Launcher
 
 
 def launcher_of(name: str | None, words: list[str], runs_root: Path) -> Launcher | None:
-    """The launcher that `--launcher NAME` and words about it ask for; null where they do not.
+    """The launcher that `--launcher NAME` and words about it ask for; None where they do not.
 
     Args:
-        name: its name; null where the words may name it.
+        name: its name; None where the words may name it.
         words: `hydra/launcher=NAME`, `hydra.launcher.KEY=VALUE`.
         runs_root: the folder of the runs, beside which a launcher may keep what it has submitted.
 

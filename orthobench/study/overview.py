@@ -31,10 +31,10 @@ class Watched:
         label: its name in a line.
         values: what tells it from the others, by the heading of the column.
         folder: where its curves grow.
-        steps: how many it has in all; null where that is not known.
+        steps: how many it has in all; None where that is not known.
         work: rough measure of its arithmetic, without a unit.
         case: those with the same one are compared; the best of each is shown.
-        metric: the validation score, by which they are compared; null where they are not.
+        metric: the validation score, by which they are compared; None where they are not.
         state: `waiting`, `running`, or how it has ended.
         score: its validation score; the latest one while it runs.
     """
@@ -74,7 +74,7 @@ class Overview:
     Args:
         title: what the runs are.
         runs: those that are known at the start.
-        total: how many there will be, those `before` among them; the known ones and these when null.
+        total: how many there will be, those `before` among them; the known ones and these when None.
         before: how many were done before, and are not shown.
         clock: seconds.
     """
@@ -141,7 +141,7 @@ class Overview:
             (say if good else complain)(f"[{count}/{self.total}] {run.label}: {told}{rest}")
 
     def left_s(self) -> float | None:
-        """Seconds left at the speed so far, by the work of the runs; null at the start and at the end."""
+        """Seconds left at the speed so far, by the work of the runs; None at the start and at the end."""
         with self._one:
             counted = [run for run in self.runs if not run.ended or run.began is not None]  # others took no time
             known = sum(run.work for run in counted)
@@ -229,7 +229,7 @@ def _cells(run: Watched) -> tuple[str, str, str]:
 
 
 def _console() -> "Console | None":
-    """The terminal that a table can be drawn on; null where there is none, or rich is not installed."""
+    """The terminal that a table can be drawn on; None where there is none, or rich is not installed."""
     if not is_terminal(sys.stdout) or os.environ.get("TERM") in (None, "", "dumb"):
         return None
     try:

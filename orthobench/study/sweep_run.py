@@ -34,7 +34,7 @@ class SweepRun:
         return self.settings.folder
 
     def code(self) -> int | None:
-        """The exit code by the run's record; null while it has no final record of its own.
+        """The exit code by the run's record; None while it has no final record of its own.
 
         It is that of refused settings where plug-ins or data have changed since, see `stale`.
         """
@@ -49,7 +49,7 @@ class SweepRun:
         return self.folder.parent / LOGS / f"{self.folder.name}.log"
 
     def stale(self, record: dict[str, Any] | None = None) -> str | None:
-        """Why the finished run is not the one that is asked for; null where it is, or is not finished."""
+        """Why the finished run is not the one that is asked for; None where it is, or is not finished."""
         found = record or final(self.folder / "record.json")
         try:
             refuse_changed((found or {}).get("sources"), self.settings)
@@ -65,7 +65,7 @@ class SweepRun:
 
     @property
     def metric(self) -> Metric | None:
-        """The validation score that its task is judged by; null where that depends on data or on its record."""
+        """The validation score that its task is judged by; None where that depends on data or on its record."""
         task = self.settings.parts.task
         return task.metric_of(task.metric) if isinstance(task.metric, str) else None
 
@@ -90,7 +90,7 @@ class Ending:
 
     @property
     def score(self) -> float | None:
-        """Its validation score; null where it has none."""
+        """Its validation score; None where it has none."""
         return self.scores.get(f"val/{self.metric}")
 
     @classmethod

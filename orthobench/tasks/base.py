@@ -99,6 +99,11 @@ class Task(Divided, opened.Reader, ABC):
     def order_blind(self) -> dict[str, float]:
         return {}
 
+    @property
+    def longest(self) -> int | None:
+        """Steps of the longest sequence, as `length` where `T` counts only a part of them; None where none is known."""
+        return getattr(self, "length", self.T)
+
     def __init__(
         self,
         seed: int = 1,

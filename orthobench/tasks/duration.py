@@ -1,5 +1,6 @@
 """Length of a run in steps, and its validations: epochs and fractions turned into whole numbers."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,7 @@ class Duration:
     Attributes:
         epoch_batches: training batches of an epoch.
         accumulate: batches per optimizer step.
-        steps: optimizer steps of the whole run; null when only time limits it.
+        steps: optimizer steps of the whole run; None when only time limits it.
         val_every: training batches between validations, a whole number of steps.
         least: optimizer steps before which neither `stopping` nor `trainer.max_time` ends the run.
     """
@@ -50,8 +51,8 @@ def duration(trainer: dict[str, Any], batches: int) -> Duration:
         limits.append(max(trainer["max_epochs"] * epoch // accumulate, 1))
     interval = trainer.get("val_check_interval", 1.0)
     if isinstance(interval, float):
-        interval = max(int(interval * epoch * (trainer.get("check_val_every_n_epoch") or 1)), 1)
-    interval = -(-interval // accumulate) * accumulate
+        interval = max(int(interval * epoch * (trainer.get("check_val_every_n_epoch") or 1)) / accumulate, 1)
+    interval = math.ceil(interval) * accumulate
     least = max(trainer.get("min_steps") or 0, -(-(trainer.get("min_epochs") or 0) * epoch // accumulate))
     return Duration(epoch, accumulate, min(limits) if limits else None, interval, least)
 

@@ -33,8 +33,8 @@ class Asked:
 
     Attributes:
         names: tables, papers or all.
-        rows, seeds: some of them; null for those of the table.
-        models: cells of searched tables; null for all that these have.
+        rows, seeds: some of them; None for those of the table.
+        models: cells of searched tables; None for all that these have.
         extra: further words for every run, which must not change its numbers.
     """
 

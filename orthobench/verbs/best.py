@@ -65,13 +65,19 @@ def main(arguments: list[str]) -> int:
                 record = row.runs[0].record
                 refuse_unrecorded(record.get("sources"), named_files(record["config"]), "record.json")
                 found = words(record["config"], given.catalogue)  # which checks the settings
-                kept = [one for one in found if one.partition("=")[0] not in (*LENGTHS, "seed")]
+                kept = [one for one in found if _is_kept(one)]
                 asked = [*kept, f"seed={seeds}", word("trainer.max_steps", steps), *roots]
                 say(command(["orthobench", *(["-m"] if "," in seeds else []), *options, *asked]))
             except ConfigError as error:
                 complain(f"orthobench: {row.runs[0].line.run_id}: {error}")
                 code = ConfigError.exit_code
     return code
+
+
+def _is_kept(word: str) -> bool:
+    """Return True if a word is of the longer run too: no seed, and no limit but one that lifts a recipe's."""
+    name, _, value = word.partition("=")
+    return name != "seed" and (name not in LENGTHS or value == "null")
 
 
 def _write(given: Namespace, in_tables: bool) -> int:

@@ -30,6 +30,7 @@ def main(arguments: list[str]) -> int:
     import numpy as np
 
     from orthobench.common.registry import in_module, is_ours
+    from orthobench.models.build import cell_settings
     from orthobench.models.make_cell import make_cell
     from orthobench.tasks.contract import tried_task
     from orthobench.testing import outcomes
@@ -41,9 +42,9 @@ def main(arguments: list[str]) -> int:
 
     size = checked.model["hidden_size"] if checked.hidden_size else LARGEST
     checked = checked.with_hidden_size(size)
-    values = {**checked.model, **checked.shares}
-    if "T_max" in values and values["T_max"] is None:
-        values["T_max"] = getattr(checked.task_made, "T", None) or LARGEST
+    values = cell_settings(checked, checked.task_made)
+    if values.get("T_max", LARGEST) is None:
+        values["T_max"] = LARGEST
 
     def make(input_size: int, hidden_size: int):
         rng = np.random.default_rng(checked.run["seed"])

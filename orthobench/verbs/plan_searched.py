@@ -23,7 +23,7 @@ def plan_searched(
 
     Args:
         table: the table by its records.
-        named: the cells that are meant; null for all.
+        named: the cells that are meant; None for all.
         found: the runs that are left.
         cost: what a run costs.
     """

@@ -30,6 +30,8 @@ def main(arguments: list[str]) -> int:
     parser.add_folders()
     given = parser.read(arguments)
     asked = Asked.of(given.overrides, given)
+    if given.jobs is not None and given.jobs < 1:
+        raise ConfigError(f"--jobs {given.jobs} is out of range: it must be >= 1.")
     if given.budget and given.fits:
         raise ConfigError(f"--budget {given.budget} and --fits {given.fits} are two limits of one time: give one.")
     if not asked.names:

@@ -43,6 +43,8 @@ def main(arguments: list[str]) -> int:
         parser.error(f"{given.names[0]!r} is not an argument here: write KEY=VALUE or KEY=RANGE")
     if given.trials < 1:
         raise ConfigError(f"--trials {given.trials} is out of range: it must be >= 1.")
+    if given.jobs < 1:
+        raise ConfigError(f"--jobs {given.jobs} is out of range: it must be >= 1.")
     refuse_unknown([given.pruner], PRUNERS, "--pruner ", " is not known")
     import_optuna()
     about, words = split(given.overrides)
@@ -56,7 +58,7 @@ def main(arguments: list[str]) -> int:
         refuse_changed(search, study)
         known = len(study.get_trials(deepcopy=False))
         say(f"{search.folder}: {known} of {given.trials} trials begun" if known else f"{search.folder}: a new tuning")
-        code = Trials(search, study, given.trials, place).work_on(max(given.jobs, 1))
+        code = Trials(search, study, given.trials, place).work_on(given.jobs)
     _tell(search, study)
     return code
 

@@ -16,7 +16,7 @@ from tests.making import draw, random_cell
 def test_the_states_of_lem_stay_in_the_unit_box(T: int) -> None:
     cell = random_cell(LEM)
     _, final = recurrence(cell, 100 * draw(3, T, 3))
-    assert all(s.abs().max() <= 1 for s in final)
+    assert all(0.5 < s.abs().max() <= 1 for s in final), "near its edge, as the inputs are large"
 
 
 def test_without_force_it_is_a_damped_oscillator() -> None:

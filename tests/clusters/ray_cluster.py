@@ -17,7 +17,7 @@ STORE = 100 << 20  # bytes; Ray's least is 75 MiB
 
 
 def lacking() -> str | None:
-    """Why there can be no Ray here, in one sentence; null where there can."""
+    """Why there can be no Ray here, in one sentence; None where there can."""
     return None if find_spec("ray") else "ray is not installed: pip install 'orthobench[ray]'"
 
 

@@ -59,7 +59,7 @@ PartitionName=high Nodes={host} MaxTime=INFINITE State=UP PriorityTier=10 Preemp
 
 
 def lacking() -> str | None:
-    """Why there can be no Slurm here, in one sentence; null where there can."""
+    """Why there can be no Slurm here, in one sentence; None where there can."""
     missing = [name for name in PROGRAMS if shutil.which(name) is None]
     if missing:
         return f"{', '.join(missing)} not installed: apt-get install slurm-wlm munge"
@@ -129,7 +129,7 @@ class SlurmCluster:
                 continue
 
     def ask(self, *words: str) -> str | None:
-        """What one of Slurm's commands prints; null where it fails."""
+        """What one of Slurm's commands prints; None where it fails."""
         done = subprocess.run(words, env=self.environment, capture_output=True, text=True)
         return done.stdout if done.returncode == 0 else None
 

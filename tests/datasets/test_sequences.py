@@ -302,3 +302,25 @@ def test_a_file_that_is_no_parquet_is_told(tmp_path: Path) -> None:
     (tmp_path / "my.parquet").write_bytes(b"id,t,x,target\n")
     with pytest.raises(DataError, match=r"my\.parquet cannot be read as a table"):
         sequences.load(tmp_path / "my.parquet")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("7:8:a", "7:8:c", "line 6: the class c is none of those of @classLabel"),
+        ("@data", "@dimensions 3\n@data", "line 6: 2 where @dimensions says 3"),
+        ("@data", "@equalLength true\n@seriesLength 3\n@data", "line 8: 1 where @seriesLength says 3"),
+    ],
+)
+def test_a_line_that_differs_from_what_the_header_says_is_refused(
+    old: str, new: str, message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(DataError, match=message):
+        sequences.load(ts(tmp_path, TS.replace(old, new)))
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_a_row_with_too_few_cells_has_no_missing_observation(missing: bool, tmp_path: Path) -> None:
+    path = table(tmp_path, "id,t,target,f,g\n0,0,a,1.0,2.0\n0,1,a,1.0\n1,0,b,1.0,\n")
+    with pytest.raises(DataError, match=r"the row 0,1,a,1\.0 has 4 cells, and the header 5: write an empty one"):
+        sequences.load(path, missing=missing)

@@ -1,7 +1,7 @@
 """A process that has imported everything once and starts each run by a fork, so that hundreds of runs take minutes.
 
 It reads one JSON object per line: {"spawn": {...}} answers with the child's pid, {"wait": pid, "timeout": s} with its
-exit code (negative for a signal) or null. It never trains itself, so that its children start with one thread.
+exit code (negative for a signal) or None. It never trains itself, so that its children start with one thread.
 """
 
 import json

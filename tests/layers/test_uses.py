@@ -178,7 +178,11 @@ def test_padding_is_not_read() -> None:
 def test_whole_lengths_give_the_same_bits() -> None:
     for kind in ("ScoRNN", "MLSTM", "SGORNN"):
         layer = make(kind)
-        assert torch.equal(layer(draw(), lengths=[5, 5])[0], layer(draw())[0]) or kind == "SGORNN"
+        told, plain = layer(draw(), lengths=[5, 5])[0], layer(draw())[0]
+        if kind == "SGORNN":  # whose reference engine adds in another order
+            torch.testing.assert_close(told, plain)
+        else:
+            assert torch.equal(told, plain)
 
 
 def test_packs_of_torch_and_of_the_layer_are_alike() -> None:

@@ -24,6 +24,6 @@ PLAIN = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 def number(cell: str) -> float | None:
-    """The number that a cell is; null where it is none that is finite."""
+    """The number that a cell is; None where it is none that is finite."""
     value = float(cell) if PLAIN.fullmatch(cell) else math.inf
     return value if math.isfinite(value) else None

@@ -125,10 +125,7 @@ def test_a_number_that_is_not_written_as_the_digest_has_it_is_refused(number: st
     plain = json.dumps({key: value for key, value in content.items() if key != "sha256"}, sort_keys=True)
     digest = hashlib.sha256(plain.replace(str(mark), number).encode()).hexdigest()
     text = json.dumps({**content, "sha256": digest}, indent=2).replace(str(mark), number) + "\n"
-    (tmp_path / "record.json").write_text(text)
-    slow = read_sealed(tmp_path / "record.json")
-    row = told(found.read(text))
-    assert row is None or same(row, store._flat(slow or {}))
+    assert told(found.read(text)) is None, "left to the reader that says what is wrong"
 
 
 def test_every_change_of_a_byte_is_refused_or_changes_nothing(tmp_path: Path) -> None:

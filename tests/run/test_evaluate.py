@@ -162,6 +162,7 @@ def test_other_batches_have_the_same_sequences(tmp_path: Path) -> None:
     [
         (("task=adding", "T=6"), {"eval_lengths": [4, 8]}, r"eval_lengths=.* does not apply.*: use T=\[4,8\] "),
         (("task=adding", "T=6"), {"train_size": 10}, r"train_size=10 does not apply .*changes nothing in a test"),
+        (("task=adding", "T=6"), {"val_size": 10}, r"val_size=10 does not apply .*changes nothing in a test"),
         (("task=series", "task.path=$FILE"), {"test_share": 0.9}, r"test_share=0.9 .*what the model was trained on"),
         (("task=series", "task.path=$FILE"), {"val_share": 0.5}, r"val_share=0.5 .*what the model was trained on"),
     ],

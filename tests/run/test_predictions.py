@@ -8,9 +8,11 @@ import torch
 
 import orthobench
 from orthobench.__main__ import main
+from orthobench.cells.elman import Elman
 from orthobench.cells.lstm import LSTM
 from orthobench.errors import ConfigError
 from orthobench.models.recurrent import Recurrent
+from orthobench.parametrizations.scaled_cayley import ScaledCayley
 from orthobench.report.predictions import figures
 from orthobench.run.dynamics import _start, in_float64
 from orthobench.run.gates import SPREAD, gates
@@ -108,9 +110,20 @@ def drawn(temperature: float, seed: int = 1, tokens: int = 20) -> list[int]:
 
 def test_temperature_zero_takes_the_likeliest_token_after_all_that_was_read() -> None:
     model, read = language_model(), [0, 2, 1]
-    for token in drawn(0.0):
+    tokens = drawn(0.0)
+    assert len(tokens) == 20
+    for token in tokens:
         assert token == int(model(torch.tensor([read]))[0][0, -1].argmax())
         read.append(token)
+
+
+def test_matrices_are_made_once_for_all_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = network(Elman, recurrent=ScaledCayley, input_size=3, output_size=3).float()
+    made, forward = [], type(model.cells[0].recurrent["h"]).forward
+    monkeypatch.setattr(type(model.cells[0].recurrent["h"]), "forward", lambda own: made.append(1) or forward(own))
+    assert len(list(draw(model, [0, 2, 1], 20, 0.0, torch.Generator().manual_seed(1)))) == 20
+    assert len(made) == 1
+    assert model.training, "the network itself is as it was"
 
 
 def test_a_seed_decides_the_draws() -> None:

@@ -101,7 +101,7 @@ CHOSEN = [("elman", 50, 50), ("elman", 128, 50), ("elman", 190, 50), ("elman", 1
 
 
 def missing_nvrtc() -> str | None:
-    """Why no kernel can be compiled here; null where NVRTC is found."""
+    """Why no kernel can be compiled here; None where NVRTC is found."""
     try:
         program.nvrtc()
     except CompileError as error:

@@ -23,7 +23,7 @@ def claim(metric: str = "test/loss", direction: Direction = "lower", **test: Any
 
 
 def cells(metric: str = "test/loss", **values: list[float | None]) -> dict[str, list[Line]]:
-    """Runs by cell, a value of the last weights for each seed, null for a diverged one."""
+    """Runs by cell, a value of the last weights for each seed, None for a diverged one."""
     name = metric if "@" in metric or metric.startswith("bench/") else f"last:{metric}"
 
     def run(cell: str, seed: int, value: float | None) -> Line:

@@ -91,7 +91,7 @@ def test_a_linear_model_finds_what_was_put_in() -> None:
 
 
 def searched(name: str, held: Sequence[int | None]) -> SearchedCell:
-    """A complete cell, by the horizon of every seed: 0 for none, null for one that did not solve the case."""
+    """A complete cell, by the horizon of every seed: 0 for none, None for one that did not solve the case."""
     lines = []
     for seed, reach in enumerate(held, start=1):
         values = {"seed": seed, "status": "done"} | ({} if reach is None else {"crossed/solved": 100})

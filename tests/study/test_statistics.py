@@ -23,7 +23,8 @@ from orthobench.study.statistics.significance import (
     less_spread,
     needed,
 )
-from orthobench.study.statistics.statistics import NORMAL, STUDENT, Scores, holm, share_interval, t_interval
+from orthobench.study.statistics.statistics import NORMAL, Scores, holm, share_interval, t_interval
+from orthobench.study.statistics.status import STUDENT
 
 
 def scores(*values: float | None) -> Scores:

@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 import torch
+from numpy.polynomial.polynomial import polypow
 from scipy.stats import chisquare
 from torch import Tensor
 from torch.nn import functional as F
 
 from orthobench.tasks.drawn.cued_copying import CuedCopying
 from orthobench.tasks.drawn.cued_recall import CuedRecall
-from orthobench.tasks.scaled import mean_of_most
+from orthobench.tasks.scaled import _poisson, mean_of_most
 
 KEYS, VALUES = 32, 8
 
@@ -241,3 +242,16 @@ def test_the_order_blind_predictor_is_known_of_many_digits_too() -> None:
     draws, symbols = 300, 8
     counts = np.random.default_rng(1).multinomial(draws, [1 / symbols] * symbols, size=20_000)
     assert mean_of_most(draws, symbols) == pytest.approx(counts.max(1).mean(), abs=0.1)
+
+
+@pytest.mark.parametrize(("draws", "symbols"), [(1, 5), (7, 3), (16, 8), (40, 64)])
+def test_the_mean_of_the_commonest_is_that_of_whole_powers(draws: int, symbols: int) -> None:
+    shares = [_poisson(times, draws / symbols) for times in range(draws)]
+    powers = (polypow(shares[: most + 1], symbols) for most in range(draws))
+    none_beyond = [power[draws] / _poisson(draws, draws) if draws < len(power) else 0.0 for power in powers]
+    assert mean_of_most(draws, symbols) == pytest.approx(sum(1 - share for share in none_beyond), rel=1e-10)
+
+
+def test_the_mean_of_the_commonest_of_many_draws_is_near_that_of_a_simulation() -> None:
+    counts = np.random.default_rng(1).multinomial(1024, [1 / 64] * 64, size=20_000).max(1)
+    assert mean_of_most(1024, 64) == pytest.approx(counts.mean(), abs=4 * counts.std() / 20_000**0.5)

@@ -33,7 +33,8 @@ from orthobench.tasks.duration import Duration, duration
         ({"max_epochs": 2, "accumulate_grad_batches": 4}, Duration(1100, 4, 550, 1100)),
         ({"max_epochs": 2, "accumulate_grad_batches": None}, Duration(1100, 1, 2200, 1100)),
         ({"max_epochs": 2, "accumulate_grad_batches": 5000}, Duration(1100, 5000, 1, 5000)),  # one step at least
-        ({"max_steps": 9, "val_check_interval": 10, "accumulate_grad_batches": 4}, Duration(1100, 4, 9, 12)),
+        ({"max_steps": 9, "val_check_interval": 10, "accumulate_grad_batches": 4}, Duration(1100, 4, 9, 40)),
+        ({"max_steps": 9, "val_check_interval": 0.01, "accumulate_grad_batches": 4}, Duration(1100, 4, 9, 12)),
         ({"max_steps": 9, "val_check_interval": 500}, Duration(1100, 1, 9, 500)),
         ({"max_steps": 9, "val_check_interval": 2500}, Duration(1100, 1, 9, 2500)),
         ({"max_steps": 9, "val_check_interval": 0.25}, Duration(1100, 1, 9, 275)),

@@ -171,12 +171,16 @@ def test_the_shares_of_noisy_recall() -> None:
 
 
 def test_next_token_loss_is_over_all_steps_and_scores_over_the_asked_ones() -> None:
+    with pytest.raises(ConfigError, match="would ask for tokens of padding"):
+        NoisyRecall(loss="all", length=(16, 64))
     task = NoisyRecall(loss="all")
     x, target, mask = task.sample(20, 3)
     y = F.one_hot(torch.where(mask > 0, target, (target + 1) % 32), 32).float() * 9
     found = task.measure(y, target, mask)
     assert float(found["score"]) == pytest.approx(1)
     assert float(found["loss"]) > 5
+    y[:, -1] = -y[:, -1]
+    assert float(task.measure(y, target, mask)["loss"]) == float(found["loss"]), "the last step has no next token"
     assert y.shape == (*x.shape, task.output_size)
 
 

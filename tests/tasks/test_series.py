@@ -183,6 +183,14 @@ def test_a_text_is_cut_in_order_and_baselines_are_the_unigram_models(tmp_path: P
     assert task.baseline["perplexity"] == pytest.approx(np.exp(expected))
 
 
+@pytest.mark.parametrize("content", [b"\xef\xbb\xbfab ba\n", b"ab ba\r\n", b"ab ba\r"])
+def test_a_mark_at_the_start_and_other_line_ends_are_no_tokens(content: bytes, tmp_path: Path) -> None:
+    mark = b"\xef\xbb\xbf"
+    (tmp_path / "text.txt").write_bytes(mark * content.startswith(mark) + content.removeprefix(mark) * 60)
+    task = Text(path=str(tmp_path / "text.txt"), T=5, batch_size=2, eval_batch_size=2)
+    assert sorted(task.vocabulary()) == sorted(("<unk>", "\n", " ", "a", "b"))
+
+
 def test_text_by_characters_and_back(tmp_path: Path) -> None:
     path = tmp_path / "text.txt"
     path.write_text("ab ba\n" * 60)
@@ -228,7 +236,8 @@ def test_refusals(words: list[str], code: int, message: str, here: Path, capsys:
 
 def test_whole_numbers_are_values_where_the_file_says_so(tmp_path: Path) -> None:
     rows = "".join(f"{i},{i + 1}:{10 * i}\n" for i in range(30))
-    for kind, objective in (("@targetLabel true", "regress"), ("@classLabel true 0 10", "classify")):
+    names = " ".join(str(10 * i) for i in range(30))
+    for kind, objective in (("@targetLabel true", "regress"), (f"@classLabel true {names}", "classify")):
         path = tmp_path / f"{objective}.ts"
         path.write_text(f"{kind}\n@data\n{rows}")
         assert Series(path=str(path)).objective == objective
@@ -242,6 +251,13 @@ def test_whole_numbers_are_values_where_the_file_says_so(tmp_path: Path) -> None
         (np.full(N, 0.5), "y is the same number in all of the training part"),
         (np.arange(N) * 1e17, "y has 40 different whole numbers in 40 sequences: say task.target=value where"),
         (np.array(["nan", *map(str, np.arange(1, N) + 0.25)]), "and words such as 'nan': values must be numbers"),
+        (
+            np.array(["NA", *map(str, np.arange(1, N) % 5 / 2)]),
+            "39 numbers such as 0.5 in 40 sequences, and words",
+        ),
+        (np.array(["NA", *map(str, range(1, N))]), "39 numbers such as 1 in 40 sequences, and words such as 'NA'"),
+        (np.array([f"{i},5" for i in range(N)]), "40 different names such as '0,5' in 40 sequences: write values as"),
+        (np.array([f"{i}.10%" for i in range(N)]), "40 different names such as '0.10%' in 40 sequences"),
         (np.array([0, 1]), "too few sequences"),
     ],
 )

@@ -12,6 +12,7 @@ from scipy.stats import chisquare
 from torch import Tensor
 from torch.nn import functional as F
 
+from orthobench.errors import ConfigError
 from orthobench.tasks.drawn.cycle import Cycle
 from orthobench.tasks.drawn.even_pairs import EvenPairs
 from orthobench.tasks.drawn.group_word import GroupWord
@@ -211,3 +212,10 @@ def test_the_order_blind_answer_of_even_pairs() -> None:
     found = ((equal > 0.5).long()[other.sum(1)] == true[:, 4]).double().mean().item()
     assert found == pytest.approx(task.order_blind["accuracy"], abs=0.005)
     assert EvenPairs(labels="every").order_blind == {}
+
+
+def test_an_answer_that_no_token_decides_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"task\.length=\[1,1\]: the answer is the same for all tokens"):
+        EvenPairs(length=(1, 1))
+    with pytest.raises(ConfigError, match="the answer is the same"):
+        EvenPairs(length=(3, 9), eval_lengths=[1, 5]).at_length(1)

@@ -37,7 +37,7 @@ SCHEMA = 2
 
 
 def collected(results: Path, catalogue: Catalogue = SHIPPED, runs_root: Path | None = None) -> dict[str, Any]:
-    """The dictionary; every number in it is finite, text, or null.
+    """The dictionary; every number in it is finite, text, or None.
 
     Args:
         results: the folder of the records.

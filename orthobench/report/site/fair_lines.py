@@ -71,5 +71,5 @@ def _score(entry: FairEntry, name: str, scores: Scores, runs: dict[int, str]) ->
 
 
 def _seeds(scores: Scores, runs: dict[int, str]) -> list[dict[str, Any]]:
-    """The value of every seed, null for one that diverged, and its run."""
+    """The value of every seed, None for one that diverged, and its run."""
     return [{"seed": seed, "value": value, "run": runs[seed]} for seed, value in sorted(scores.by_seed.items())]

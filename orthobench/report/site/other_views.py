@@ -36,7 +36,7 @@ def statuses(places: Places) -> LinkedTable:
 
 
 def together(places: Places) -> LinkedTable | None:
-    """The models over all cases of the fair tables; null where nothing of these is recorded."""
+    """The models over all cases of the fair tables; None where nothing of these is recorded."""
     found = places.data["together"]
     rows = [
         [LinkedCell(texts[0], places.cell(texts[0])), *map(_read, texts[1:], numbers[1:])]
@@ -51,7 +51,7 @@ def _read(text: str, number: float | None) -> LinkedCell:
 
 
 def answer(places: Places) -> LinkedTable | None:
-    """The cells that do what a reader may need, fastest first; null where nothing of that is recorded."""
+    """The cells that do what a reader may need, fastest first; None where nothing of that is recorded."""
     rows = [
         [
             LinkedCell(one["need"]),
@@ -125,7 +125,7 @@ def curve(run: dict[str, Any]) -> Plot | None:
 
 
 def _trivial(run: dict[str, Any], name: str) -> float | None:
-    """The trivial predictor's score by the measure of a curve; null where that is no score."""
+    """The trivial predictor's score by the measure of a curve; None where that is no score."""
     split, _, score = name.partition("/")
     return run["numbers"].get(f"baseline/{score}") if split in SPLITS else None
 

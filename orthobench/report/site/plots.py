@@ -83,7 +83,7 @@ class Plot:
         spec: Vega-Lite, whose data are called `shown`, and in which a text `@name` stands for what a control says, or
             else for that value of the first line that is shown.
         values: a dictionary for each line of the data.
-        lines: the table beside it; null where the page has it already.
+        lines: the table beside it; None where the page has it already.
         controls: in order; what is left to choose from depends on those before.
         note: how it is read.
     """
@@ -125,7 +125,7 @@ def shown(value: Any) -> str:
 
 
 def order(value: Any) -> float | None:
-    """Number by which a column is sorted; null for words."""
+    """Number by which a column is sorted; None for words."""
     found = value.order if isinstance(value, Quantity) else value
     return found if isinstance(found, int | float) and not isinstance(found, bool) and isfinite(found) else None
 

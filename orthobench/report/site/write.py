@@ -114,7 +114,7 @@ def _refuse_other(path: Path, digests: list[str]) -> None:
 
 
 def _content(path: Path) -> bytes | None:
-    """The bytes of a plain file of at most LARGEST bytes; null where there is none."""
+    """The bytes of a plain file of at most LARGEST bytes; None where there is none."""
     if not path.exists():
         return None
     state = path.stat()

@@ -9,7 +9,7 @@ LEVELS = {"baseline": 1.0, "tenth": 0.1}
 
 
 class BaselineCrossing(Remembering):
-    """Attributes: `steps`, the first step of each level in LEVELS, null while it has not been reached."""
+    """Attributes: `steps`, the first step of each level in LEVELS, None while it has not been reached."""
 
     kept = ("steps",)
 

@@ -79,7 +79,7 @@ def _step_jacobian(cell: Cell, p_t: Tensor, state: State, W: Matrices) -> tuple[
 
 
 def bounds(cell: Cell, T: int) -> tuple[float, float] | None:
-    """The smallest and the largest that ||dh_T / dh_1||_F can be; null where the cell knows none or it is no number."""
+    """The smallest and the largest that ||dh_T / dh_1||_F can be; None where the cell knows none or it is no number."""
     gain = cell.step_gain(cell.matrices())
     if gain is None or (gain[1] > 1 and (T - 1) * math.log(gain[1]) > 700):
         return None

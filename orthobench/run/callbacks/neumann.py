@@ -1,19 +1,16 @@
 """Convergence of the Neumann series: ||(I + A)^{-1} delta||_2 of the latest step, below one (NC-GRU, figure 8)."""
 
-from typing import Any
-
 from lightning.pytorch import Trainer
 
-from orthobench.run.callbacks.log import Log
+from orthobench.run.callbacks.log import LogAtSteps
 from orthobench.run.learner import Learner
 
 
-class NeumannNorm(Log):
+class NeumannNorm(LogAtSteps):
     """Args: `subject`, parametrizations of which the largest norm is recorded; see `Log` for the others."""
 
-    def on_train_batch_end(self, trainer: Trainer, module: Learner, *args: Any) -> None:  # type: ignore[override]
-        if self.due(trainer.global_step):
-            self.write(trainer, self.measure())
+    def on_train_start(self, trainer: Trainer, module: Learner) -> None:  # type: ignore[override]
+        """Measure nothing: no step has been made."""
 
     def measure(self) -> dict[str, float]:
         """The norm after the latest step."""

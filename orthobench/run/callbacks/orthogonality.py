@@ -10,10 +10,10 @@ from orthobench.run.learner import Learner
 
 
 class Orthogonality(LogAtSteps):
-    """Attributes: `max` the largest deviation seen and `last` the latest; null when nothing is constrained.
+    """Attributes: `max` the largest deviation seen and `last` the latest; None when nothing is constrained.
 
     `lost` is the first step at which a matrix was not of the kind that its parametrization constrains it to, as
-    `contains` says of it with its `tolerance`; else null.
+    `contains` says of it with its `tolerance`; else None.
     """
 
     kept = ("max", "last", "lost")

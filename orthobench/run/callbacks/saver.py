@@ -32,19 +32,19 @@ class Saver(Callback):
     """Saves `last.ckpt` and `best.ckpt`.
 
     Attributes:
-        best: metrics of the best validation so far; null before the first.
+        best: metrics of the best validation so far; None before the first.
         latest: metrics of the latest validation.
         best_test: best value of the test metrics over the validations, where the paper selected on test.
         validated: step of the latest validation.
-        recovered_from: what a run went on from when its newest checkpoint was damaged; null when none ever was.
-        finished: when training ended; null before.
-        peak_bytes: most memory in use up to the end of training; null before, or where it cannot be told.
+        recovered_from: what a run went on from when its newest checkpoint was damaged; None when none ever was.
+        finished: when training ended; None before.
+        peak_bytes: most memory in use up to the end of training; None before, or where it cannot be told.
         earlier: the attempts before this one, see `recording.attempts`.
         code: the commits that the run was trained with, the first one first; versions where it was not in a checkout.
         origin: the digest of the run's settings, and the plug-ins, YAML files and data that it is made of.
         stop_requested: the signal that asked to stop.
         restored: whether training has begun, from the start or from what a checkpoint held.
-        resumed_at: the step of the checkpoint that a run goes on from; null from the start.
+        resumed_at: the step of the checkpoint that a run goes on from; None from the start.
 
     Args:
         folder: where checkpoints go.

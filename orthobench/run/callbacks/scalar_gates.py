@@ -26,9 +26,9 @@ class ScalarGates(LogAtSteps):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self._clipped, self._steps = list(state_dict["clipped"]), state_dict["steps"]
 
-    def on_train_batch_end(self, trainer: Trainer, module: Learner, *args: Any) -> None:  # type: ignore[override]
+    def after_step(self, trainer: Trainer, module: Learner) -> None:
         self.count()
-        super().on_train_batch_end(trainer, module, *args)
+        super().after_step(trainer, module)
 
     def count(self) -> None:
         """Note whether the bounds are active; a GPU is not waited for."""

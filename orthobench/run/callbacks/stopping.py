@@ -13,21 +13,21 @@ class Stopping(Remembering):
     """Looks at each validation; Lightning's own callback forgets in a resumed run that it has stopped.
 
     Attributes:
-        best: the best value so far of the metric that patience watches; null before the first that is a number.
+        best: the best value so far of the metric that patience watches; None before the first that is a number.
         waited: validations since then; `patience` of them once training ends, and fewer before.
         held: validations in a row, up to now, at the threshold or better.
-        solved: the step at which the threshold had been held long enough; null before. Training goes on for
+        solved: the step at which the threshold had been held long enough; None before. Training goes on for
             `extra_steps` from there, whatever comes.
         ended: whether a validation has ended training.
 
     Args:
         metric: the metric, without `val/`.
-        patience: validations without improvement after which training ends; null for any number.
-        threshold: the value at which training ends, or better; null for none.
+        patience: validations without improvement after which training ends; None for any number.
+        threshold: the value at which training ends, or better; None for none.
         least: the first step at which training may end.
-        hold: validations in a row that must be at the threshold; null for 1.
-        extra_steps: steps that training goes on from there; null for none.
-        flat_metric: the metric that patience watches, without `val/`; null for `metric`.
+        hold: validations in a row that must be at the threshold; None for 1.
+        extra_steps: steps that training goes on from there; None for none.
+        flat_metric: the metric that patience watches, without `val/`; None for `metric`.
     """
 
     kept = ("best", "waited", "held", "solved", "ended")

@@ -12,14 +12,22 @@ from orthobench.run.learner import Learner
 
 
 class TrainingLog(Log):
-    """Attributes: `train_s` seconds of `clock` between batches of training, over all attempts of the run."""
+    """Attributes: `train_s` seconds of `clock` in training, over all attempts of the run, up to the latest look."""
 
     kept = ("train_s",)
     train_s: float = 0.0
     clock: Callable[[], float] = staticmethod(time.monotonic)
-    _mark: tuple[float, int] | None = None
+    _mark: tuple[float, int] | None = None  # of the clock and the step, while training goes on
     _gradient_norm: torch.Tensor | None = None
     _rates: dict[str, float] | None = None
+
+    def state_dict(self) -> dict[str, float]:
+        return {"train_s": self.spent_s}
+
+    @property
+    def spent_s(self) -> float:
+        """Seconds in training up to now."""
+        return self.train_s + (0.0 if self._mark is None else self.clock() - self._mark[0])
 
     def on_train_start(self, trainer: Trainer, module: Learner) -> None:  # type: ignore[override]
         self._mark = (self.clock(), trainer.global_step)
@@ -37,17 +45,22 @@ class TrainingLog(Log):
             return
         values = {"train/loss": float(module.loss), "gradient_norm": float(self._gradient_norm), **(self._rates or {})}
         self._gradient_norm = self._rates = None
-        values |= self.pause(step)
+        values |= self.look(step)
         self.write(trainer, values)
 
-    def pause(self, step: int) -> dict[str, float]:
-        """Stop the clock: adds to `train_s` and tells the speed since the last stop."""
+    def look(self, step: int) -> dict[str, float]:
+        """Add the time since the last look to `train_s`, and tell the speed since then."""
         if self._mark is None:
             return {}
         seconds, steps = self.clock() - self._mark[0], step - self._mark[1]
         self.train_s += seconds
         self._mark = (self.clock(), step)
         return {"steps_per_s": steps / seconds} if steps and seconds > 0 else {}
+
+    def pause(self, step: int) -> None:
+        """Stop the clock."""
+        self.look(step)
+        self._mark = None
 
     def on_validation_start(self, trainer: Trainer, module: Learner) -> None:  # type: ignore[override]
         self.pause(trainer.global_step)

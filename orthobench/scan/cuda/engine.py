@@ -21,7 +21,7 @@ run = partial(choice.run_by, launch)
 
 
 def why_not(cell: Cell) -> str | None:
-    """Why this engine cannot run the cell; null when it can."""
+    """Why this engine cannot run the cell; None when it can."""
     family = lookup(cell, choice.FAMILIES)
     if family not in costs.MATRICES:
         return f"it has no kernel for {type(cell).__name__}"
@@ -42,7 +42,7 @@ def matrices(cell: Cell, family: str) -> int:
 
 
 def missing(device: torch.device, dtype: torch.dtype) -> str | None:
-    """Why this engine cannot run on a device in a dtype; null when it can."""
+    """Why this engine cannot run on a device in a dtype; None when it can."""
     if device.type != "cuda" or torch.version.hip:
         return "it is for CUDA devices"
     if torch.cuda.get_device_capability(device) < CAPABILITY:

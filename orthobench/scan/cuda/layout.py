@@ -111,7 +111,7 @@ def layouts(N: int, gates: int) -> Iterator[Layout]:
 
 @cache
 def best(N: int, gates: int, sequences: int, clusters: bool = True) -> Layout | None:
-    """The layout with the least estimate; null where no layout fits.
+    """The layout with the least estimate; None where no layout fits.
 
     Args:
         N: hidden units.

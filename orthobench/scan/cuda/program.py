@@ -50,7 +50,7 @@ def start(
         grid: blocks and members.
         threads: of a block.
         shared: bytes of shared memory.
-        values: tensors on the current device, null for a pointer that is not read, and numbers of 32 bits.
+        values: tensors on the current device, None for a pointer that is not read, and numbers of 32 bits.
     """
     function = _function(kernel, macros, torch.cuda.current_device(), shared)
     own = [

@@ -18,7 +18,7 @@ def convolve(x: Tensor, before: Tensor, kernel: Tensor, shift: Tensor | None = N
         x: (B, T, M).
         before: the inputs before the first, (B, K - 1, M).
         kernel: (K, M), the factor of the current step last.
-        shift: (M,), added before SiLU, or null.
+        shift: (M,), added before SiLU, or None.
     """
     whole, T = torch.cat([before, x], dim=1), x.shape[1]
     y = kernel[0] * whole[:, :T] if shift is None else torch.addcmul(shift, kernel[0], whole[:, :T])

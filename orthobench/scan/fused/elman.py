@@ -8,7 +8,7 @@ pass computes
     dz_t = G_t act'(z_t),   G_{t-1} = g_{t-1} + beta G_t + W^T dz_t
     dW = sum_t dz_t h_{t-1}^T,   dbeta = sum_t <G_t, h_{t-1}>
 
-beta is null for the plain cell; `arguments.py` moves the other gate out of the loop. All elementwise work is done in
+beta is None for the plain cell; `arguments.py` moves the other gate out of the loop. All elementwise work is done in
 the loop, while its block (B, N) is in cache; dW is one product after it.
 """
 
@@ -91,7 +91,7 @@ def weight_gradient(dZ: Tensor, H: Tensor, h0: Tensor) -> Tensor:
 
 
 def rows(X: Tensor | None, T: int) -> list[Any]:
-    """The T blocks of X, or a list of T nulls where X is null."""
+    """The T blocks of X, or a list of T Nones where X is None."""
     return [None] * T if X is None else list(X.unbind(0))
 
 

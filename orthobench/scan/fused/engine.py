@@ -68,7 +68,7 @@ AT_STEPS = {Attention: attention.run}
 
 
 def why_not(cell: Cell) -> str | None:
-    """Why this engine cannot run the cell; null when it can."""
+    """Why this engine cannot run the cell; None when it can."""
     known = lookup(cell, FAMILIES) is not None or torch_kernels.supports(cell)
     return None if known else f"it has no loop for {type(cell).__name__}"
 

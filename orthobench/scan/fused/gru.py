@@ -47,7 +47,7 @@ def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
 
 
 class FusedGRU(torch.autograd.Function):
-    """(p_r, p_u, p_c, W_r, W_u, W_c, b, b_k, h_0, settings) -> (h_TBN, h_T); p_r and W_r are null without a reset.
+    """(p_r, p_u, p_c, W_r, W_u, W_c, b, b_k, h_0, settings) -> (h_TBN, h_T); p_r and W_r are None without a reset.
 
     It saves h, r, u and c, and k where the reset comes after the product.
     """

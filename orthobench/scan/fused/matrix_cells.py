@@ -105,7 +105,7 @@ def in_windows(
         cell: the cell.
         x: inputs, see `reference.run`.
         state: the initial state.
-        steps: how many a part has at most, but one at least; null for all of them at once.
+        steps: how many a part has at most, but one at least; None for all of them at once.
     """
     p_TBM = projected(cell, x, ())
     seen, state = [], tuple(s.expand(p_TBM.shape[1], *s.shape[1:]) for s in state)

@@ -37,11 +37,11 @@ def matrix_scan(
     Args:
         x: the query, the keys of all writes and their values, (B, T, (1 + writes) H d_k + writes H d_v).
         beta: (B, T, writes, H).
-        log_gate: ln g, (B, T, H); null for gates of one.
+        log_gate: ln g, (B, T, H); None for gates of one.
         S0: (B, H, d_k, d_v).
         delta: whether the delta rule holds.
-        z0: (B, H, d_k); null for no sum of keys, and then r and z are null.
-        read: what queries read in place of S, of every step's S (B, H, T, d_k, d_v); null for S itself.
+        z0: (B, H, d_k); None for no sum of keys, and then r and z are None.
+        read: what queries read in place of S, of every step's S (B, H, T, d_k, d_v); None for S itself.
     """
     (T, writes, H), (d_k, d_v) = beta.shape[1:], S0.shape[-2:]
     q, k, v = x.split([H * d_k, writes * H * d_k, writes * H * d_v], dim=-1)

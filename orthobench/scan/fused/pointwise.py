@@ -61,7 +61,7 @@ def in_one_kernel(like: Tensor) -> bool:
 
 
 def room_for_signs(name: Activation, A: Tensor, training: bool) -> Tensor | None:
-    """A byte for every value of A (T, B, N); null where the backward pass needs no signs."""
+    """A byte for every value of A (T, B, N); None where the backward pass needs no signs."""
     return torch.empty_like(A, dtype=torch.int8) if name == "abs" and training else None
 
 

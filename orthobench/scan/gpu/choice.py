@@ -93,7 +93,7 @@ def size(cell: Cell) -> int:
 
 
 def device_name() -> str | None:
-    """The name of the current GPU; null where there is none."""
+    """The name of the current GPU; None where there is none."""
     return torch.cuda.get_device_name() if torch.cuda.is_available() else None
 
 

@@ -33,7 +33,7 @@ def step_us(family: str, way: str, n: int, sequences: int, device: str | None = 
         way: one of WAYS.
         n: see `choice.size`.
         sequences: members times the batch size.
-        device: the name of the device; null for that of the shipped numbers.
+        device: the name of the device; None for that of the shipped numbers.
     """
     known = of_device(device).get((family, way))
     return inf if known is None else _at(known, n) * growth(family, way, n, sequences)

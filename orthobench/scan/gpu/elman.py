@@ -32,7 +32,7 @@ def run(launch: Launch, cell: Any, x: Tensor, state: State) -> tuple[Tensor, Sta
 class ElmanKernels(Members, torch.autograd.Function):
     """(launch, p_STBN, W_SNN, b_SN, h0_SBN, beta_S, activation, slope, training) -> (states, h_T, H, A).
 
-    States are (S, T, B, N), H and A (S, T + 1, B, N). A is null where it equals H, and where there is no backward pass,
+    States are (S, T, B, N), H and A (S, T + 1, B, N). A is None where it equals H, and where there is no backward pass,
     unless `training`.
     """
 

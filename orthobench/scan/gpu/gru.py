@@ -31,8 +31,8 @@ def run(launch: Launch, cell: Any, x: Tensor, state: State) -> tuple[Tensor, Sta
 class GRUKernels(Members, torch.autograd.Function):
     """(launch, p_STBM, W_SGNN, b_SN, b_k_SN, h0_SBN, activation, slope, reset, training) -> (states, h_T, H, gates, K).
 
-    M is G N, and elman.py says what states and H are. b is modReLU's bias, b_k the bias that r multiplies; each is null
-    where the cell has none. Gates and K are null where there is no backward pass, unless `training`.
+    M is G N, and elman.py says what states and H are. b is modReLU's bias, b_k the bias that r multiplies; each is None
+    where the cell has none. Gates and K are None where there is no backward pass, unless `training`.
     """
 
     @staticmethod

@@ -28,7 +28,7 @@ class LSTMKernels(Members, torch.autograd.Function):
     """(launch, p_STBM, W_SMN, h0_SBN, c0_SBN, training) -> (states, h_T, c_T, H, gates, C), M = 4 N.
 
     elman.py says what states and H are. C (S, T, B, N) the memory cells from c_0 to c_{T-1}. Gates and C are
-    null where there is no backward pass, unless `training`.
+    None where there is no backward pass, unless `training`.
     """
 
     @staticmethod

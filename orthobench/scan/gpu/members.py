@@ -22,7 +22,7 @@ class Launch(Protocol):
 
         Args:
             name: such as elman_forward.
-            tensors: contiguous tensors, or null where the kernel does not read one.
+            tensors: contiguous tensors, or None where the kernel does not read one.
             sizes: S, T, B, N.
             matrices: the number of recurrent matrices of each member.
             constants: values that the kernel is compiled for.
@@ -31,7 +31,7 @@ class Launch(Protocol):
 
 
 def contiguous(x: Tensor | None) -> Tensor | None:
-    """The tensor in contiguous memory; null for null."""
+    """The tensor in contiguous memory; None for None."""
     return None if x is None else x.contiguous()
 
 
@@ -39,8 +39,8 @@ def outside(dH: Tensor | None, dlast: Tensor | None, like: Tensor) -> tuple[Tens
     """The gradients of all states and of the last one as a kernel takes them, and the constant that says which.
 
     Args:
-        dH: (S, T, B, N), or null where no state but the last is read: then nothing of that size is made or read.
-        dlast: (S, B, N), or null.
+        dH: (S, T, B, N), or None where no state but the last is read: then nothing of that size is made or read.
+        dlast: (S, B, N), or None.
         like: a tensor of that shape.
     """
     last = torch.zeros_like(like) if dlast is None else dlast.contiguous()

@@ -10,7 +10,7 @@ CAPABILITY = (8, 0)
 
 
 def missing(device: torch.device, dtype: torch.dtype) -> str | None:
-    """Say why kernels cannot run on a device in a dtype; null when it can."""
+    """Say why kernels cannot run on a device in a dtype; None when it can."""
     interpreted = os.environ.get("TRITON_INTERPRET") == "1"
     if device.type != ("cpu" if interpreted else "cuda"):
         return f"it is for {'tensors of the CPU while TRITON_INTERPRET=1' if interpreted else 'CUDA devices'}"

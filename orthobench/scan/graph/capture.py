@@ -208,7 +208,7 @@ class Shelf:
     Args:
         what: the function's name in messages.
         most: the largest number of shapes that are kept captured.
-        instead: what is done where a capture fails half-way, in messages; null for nothing, after which this process
+        instead: what is done where a capture fails half-way, in messages; None for nothing, after which this process
             tries no other capture, because torch does not promise that one works then.
     """
 
@@ -223,7 +223,7 @@ class Shelf:
     def lease(
         self, function: Function, arguments: TensorTuple, parameters: TensorTuple = (), again: bool = False
     ) -> Lease | None:
-        """A program of `function`; null for a shape that is new, or that could not be captured.
+        """A program of `function`; None for a shape that is new, or that could not be captured.
 
         Args:
             function: takes tensors and returns tensors.

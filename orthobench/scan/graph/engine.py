@@ -19,7 +19,7 @@ SHELVES: WeakKeyDictionary[Cell, Shelf] = WeakKeyDictionary()
 
 
 def why_not(cell: Cell) -> str | None:
-    """Why this engine cannot run the cell; null when it can."""
+    """Why this engine cannot run the cell; None when it can."""
     return None if cell.U.is_cuda else "it is for CUDA devices"
 
 

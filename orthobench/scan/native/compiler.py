@@ -130,7 +130,7 @@ def _compile(compiler: str, source: Path, defines: tuple[str, ...], target: Path
 
 
 def _first_failure(commands: list[list[str]]) -> bytes | None:
-    """Message of the first command that fails; null where all succeed."""
+    """Message of the first command that fails; None where all succeed."""
     with ThreadPoolExecutor(system.cores()) as together:
         answers = list(together.map(lambda command: _run(command, TIME_LIMIT_S), commands))
     return next((error for code, error in answers if code), None)

@@ -59,7 +59,7 @@ def own_complex_projection(cell: Any, x: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def _inputs(cell: Any, x: Tensor) -> tuple[Tensor | None, Tensor | None]:
-    """The inputs and their matrix V where `FactoredScan` projects them; null where the projection is another."""
+    """The inputs and their matrix V where `FactoredScan` projects them; None where the projection is another."""
     I, units = cell.U.shape[1], -(-len(x) // lanes(cell.U.dtype))
     if not _usual(cell) or units * (I + 1) > x.shape[0] * x.shape[1]:  # dU in units, beside dL/dz of all steps
         return None, None

@@ -35,7 +35,7 @@ def convolve(x: Tensor, before: Tensor, kernel: Tensor, shift: Tensor | None = N
         x: (B, T, M).
         before: the inputs before the first, (B, K - 1, M).
         kernel: (K, M), the factor of the current step last.
-        shift: (M,), added before SiLU, or null.
+        shift: (M,), added before SiLU, or None.
 
     Raises:
         ValueError: shapes, dtypes or devices that do not fit each other.
@@ -56,7 +56,7 @@ def convolve(x: Tensor, before: Tensor, kernel: Tensor, shift: Tensor | None = N
 
 
 class CausalConvolution(torch.autograd.Function):
-    """(x_BTM, before, kernel, shift or null) -> y_BTM; it saves its arguments alone."""
+    """(x_BTM, before, kernel, shift or None) -> y_BTM; it saves its arguments alone."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, before: Tensor, kernel: Tensor, shift: Tensor | None) -> Tensor:

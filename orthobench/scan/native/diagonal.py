@@ -27,7 +27,7 @@ class Diagonal(Struct):
 
 
 def why_not(*tensors: Tensor) -> str | None:
-    """Why these tensors cannot be scanned in C; null when they can."""
+    """Why these tensors cannot be scanned in C; None when they can."""
     if any(tensor.device.type != "cpu" for tensor in tensors):
         return "it is for CPUs"
     real = tensors[0].dtype.to_real()

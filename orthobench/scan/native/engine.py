@@ -82,7 +82,7 @@ RESETS = ("after", "before", "none")
 
 
 def why_not(cell: Cell) -> str | None:
-    """Why this engine cannot run the cell; null when it can."""
+    """Why this engine cannot run the cell; None when it can."""
     if lookup(cell, FAMILIES) is None:
         return f"it has no loop for {type(cell).__name__}"
     if cell.U.device.type != "cpu":
@@ -213,7 +213,7 @@ def _room(settings: dict[str, Any], A: Tensor, training: bool) -> Tensor | None:
 
 
 def _rows_of(parameter: Tensor | None, G: Tensor) -> Tensor | None:
-    """Zeros of the shape of G in which a parameter's gradient is summed; null where there is no such parameter."""
+    """Zeros of the shape of G in which a parameter's gradient is summed; None where there is no such parameter."""
     return None if parameter is None else torch.zeros_like(G)
 
 
@@ -255,7 +255,7 @@ class NativeElman(torch.autograd.Function):
 class NativeGRU(torch.autograd.Function):
     """(p_TBM, W_ru, W_c, b, b_k, h_0, settings) -> (h_TBN, h_T); the gates take p's place in memory.
 
-    M = 3N and W_ru (2N, N) stacks W_r and W_u; without a reset M = 2N, it stacks W_u and W_c, and W_c is null.
+    M = 3N and W_ru (2N, N) stacks W_r and W_u; without a reset M = 2N, it stacks W_u and W_c, and W_c is None.
     """
 
     @staticmethod

@@ -40,7 +40,7 @@ class PackedFactors(NamedTuple):
 
 
 def factors(W: Any, dtype: torch.dtype) -> PackedFactors | None:
-    """The factors of a parametrization in a real dtype; null where C has no loop or a dense product is faster.
+    """The factors of a parametrization in a real dtype; None where C has no loop or a dense product is faster.
 
     Raises:
         ValueError: a parameter has another size than its matrix needs.
@@ -120,7 +120,7 @@ def _roots(n: int) -> Tensor:
 class FactoredScan(torch.autograd.Function):
     """(given, V, values, b, h_0, epsilon, factors) -> (h_TBN, h_T).
 
-    `given` is the projection p_TBN, whose place h takes in memory, where V is null. Otherwise it is the inputs x_TBI,
+    `given` is the projection p_TBN, whose place h takes in memory, where V is None. Otherwise it is the inputs x_TBI,
     which C projects by V (2N, I), whose rows are the real and the imaginary part of each unit in turn; or the places of
     columns of V, tokens (T, B).
     """

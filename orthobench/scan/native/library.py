@@ -47,7 +47,7 @@ class Struct(ctypes.Structure):
             rows: how many there are.
             like: a tensor of the states' dtype, on a CPU.
             scratch: how many real numbers of scratch memory every thread needs.
-            **tensors: by the names of the pointers; null where there is none.
+            **tensors: by the names of the pointers; None where there is none.
 
         Raises:
             ValueError: C would misread a tensor.
@@ -134,7 +134,7 @@ def load(dtype: torch.dtype) -> ctypes.CDLL:
 
 @lru_cache
 def missing(dtype: torch.dtype) -> str | None:
-    """Why there are no compiled loops for a dtype; null when there are."""
+    """Why there are no compiled loops for a dtype; None when there are."""
     if dtype not in REALS:
         return f"there is none for {dtype}"
     try:
@@ -306,7 +306,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def readable(dH: Tensor | None) -> Tensor | None:
-    """The gradient of the hidden states as `with_rows` gives it; null where there is none."""
+    """The gradient of the hidden states as `with_rows` gives it; None where there is none."""
     return None if dH is None else with_rows(dH)
 
 

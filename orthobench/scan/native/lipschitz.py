@@ -32,7 +32,7 @@ def run(cell: Any, x: Tensor, state: State) -> tuple[Tensor, State]:
 
 
 class LipschitzScan(torch.autograd.Function):
-    """(p_TBN, W, M, h_0, eps) -> (h_TBN, h_T); f overwrites p, and M may be null."""
+    """(p_TBN, W, M, h_0, eps) -> (h_TBN, h_T); f overwrites p, and M may be None."""
 
     @staticmethod
     def forward(ctx: Any, p_TBN: Tensor, W: Tensor, M: Tensor | None, h0: Tensor, eps: float) -> tuple[Tensor, Tensor]:

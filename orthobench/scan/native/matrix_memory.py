@@ -96,8 +96,8 @@ def run(
         state: its matrices and so on, and the last inputs of a convolution where there is one.
         memory: its loops.
         own: the class whose method `project` is U x + `joint_bias` and no more.
-        parameters: those of the loops, null where the cell has none.
-        O: what mixes the outputs of all heads, (N, V), or null.
+        parameters: those of the loops, None where the cell has none.
+        O: what mixes the outputs of all heads, (N, V), or None.
 
     Raises:
         ValueError: a projection, a parameter or a state that does not fit, before C would misread it.
@@ -128,7 +128,7 @@ def values_per_step(cell: Any, writes: int = 1) -> int:
 class MemoryScan(torch.autograd.Function):
     """(memory, x, U, bias, O, states, parameters) -> (out, states); it saves no projection.
 
-    x, U and bias are as `source` gives them, O is (N, V) and out (B, T, N). Where O is null out is what the heads read.
+    x, U and bias are as `source` gives them, O is (N, V) and out (B, T, N). Where O is None out is what the heads read.
     """
 
     @staticmethod

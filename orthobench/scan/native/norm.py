@@ -45,7 +45,7 @@ def unit(x: Tensor) -> Tensor:
 
 
 class Normed(torch.autograd.Function):
-    """((gate, c, epsilon), x (B, ..., n), z as x or null, scale (n) or null) -> y, as x; it saves its arguments."""
+    """((gate, c, epsilon), x (B, ..., n), z as x or None, scale (n) or None) -> y, as x; it saves its arguments."""
 
     @staticmethod
     def forward(ctx: Any, how: tuple[int, float, float], *own: Any) -> Tensor:

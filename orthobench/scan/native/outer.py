@@ -52,7 +52,7 @@ def outer_scan(writes: Writes, S0: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class OuterScan(torch.autograd.Function):
-    """(`run`, ln g, q, k (B, T, H, d_k), v (B, T, H, d_v), more as k or null, S_0) -> (o (B, T, H, d_v), S_T).
+    """(`run`, ln g, q, k (B, T, H, d_k), v (B, T, H, d_v), more as k or None, S_0) -> (o (B, T, H, d_v), S_T).
 
     `run` calls the loops. All tensors are contiguous.
     """

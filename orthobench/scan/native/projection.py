@@ -34,10 +34,10 @@ def multiplied(x: Tensor, U: Tensor) -> bool:
 
 
 def source(cell: Any, x: Tensor, own: type, units: int) -> tuple[Tensor, Tensor | None, Tensor | None]:
-    """Inputs of loops that project by themselves, the matrix U (M, I) and a bias (M), or null.
+    """Inputs of loops that project by themselves, the matrix U (M, I) and a bias (M), or None.
 
     The inputs are x (B, T, I); or tokens (B, T), the places of columns of U, to which the bias is added already; or,
-    where U is null, the projection itself, (B, T, M).
+    where U is None, the projection itself, (B, T, M).
 
     Args:
         cell: the cell.

@@ -25,7 +25,7 @@ advantage = partial(choice.advantage, "triton")
 
 
 def why_not(cell: Cell) -> str | None:
-    """Why this engine cannot run the cell; null when it can."""
+    """Why this engine cannot run the cell; None when it can."""
     family = lookup(cell, choice.FAMILIES)
     if family is None:
         return f"it has no kernel for {type(cell).__name__}"

@@ -107,7 +107,7 @@ def scan(log_g: Tensor, q: Tensor, k: Tensor, v: Tensor, r: Tensor | None, S0: T
         q: (B, T, H, d_k).
         k: of the same shape.
         v: (B, T, H, d_v).
-        r: of the shape of q; null where nothing is erased.
+        r: of the shape of q; None where nothing is erased.
         S0: (B, H, d_k, d_v).
     """
     S0 = S0.expand(q.shape[0], *S0.shape[1:])
@@ -116,7 +116,7 @@ def scan(log_g: Tensor, q: Tensor, k: Tensor, v: Tensor, r: Tensor | None, S0: T
 
 
 class MatrixKernels(Members, torch.autograd.Function):
-    """(ln g, q, k, v, r, S_0, training) -> (o, S_T, X, A, inverses, states); the last four are null without training.
+    """(ln g, q, k, v, r, S_0, training) -> (o, S_T, X, A, inverses, states); the last four are None without training.
 
     All have the batch as first axis, to which members are added.
     """

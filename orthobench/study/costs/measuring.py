@@ -19,23 +19,22 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
+from itertools import count
 from pathlib import Path
 
 import torch
-from torch.nn.utils import clip_grad_norm_
 
 from orthobench.common import system
 from orthobench.common.version import __version__
 from orthobench.config.settings import Settings
 from orthobench.errors import ConfigError
-from orthobench.models.build import build_optimizer
 from orthobench.recording.record import hardware
+from orthobench.run.bare_step import BareStep
 from orthobench.run.memory import device_of, estimate
 from orthobench.run.run import Run
 from orthobench.run.trainer import quieten
-from orthobench.run.training_step import TrainingStep
 from orthobench.study.costs.run_costs import START, KeptCost, curve_batches, digests
-from orthobench.tasks.base import SPLITS, Split
+from orthobench.tasks.base import SPLITS, Batch, Split
 
 ENOUGH_S, LONG_S = 0.025, 0.3  # a measurement, and a step that is shortened
 SHORTEST = 25  # steps of a sequence that is measured in place of a longer one
@@ -123,7 +122,7 @@ def code() -> str:
 
 
 def busy() -> str | None:
-    """A sentence that other programs keep this machine's cores, asked before work begins; null where one is free."""
+    """A sentence that other programs keep this machine's cores, asked before work begins; None where one is free."""
     cores, load = system.cores(), system.load()
     if load <= cores - 1:
         return None
@@ -145,7 +144,7 @@ def _on_the_wall() -> float:
 
 
 def _shortened(exp: Run) -> Run | None:
-    """The same run with a shorter sequence, where a step of it would take long; null where it is measured as it is."""
+    """The same run with a shorter sequence, where a step of it would take long; None where it is measured as it is."""
     T, settings = exp.task.T, exp.settings
     if "T" not in settings.task or not T or T <= SHORTEST:
         return None
@@ -177,22 +176,14 @@ def _timed(exp: Run, clock: Callable[[], float], rows: int) -> tuple[float, floa
     """Seconds of a training step with `rows` sequences, and of so many in a batch of an evaluation, scaled to it."""
     device = device_of(exp.settings.trainer.get("accelerator", "auto"))
     model, task = exp.model.to(device), exp.task
-    optimizer, loss_of = build_optimizer(exp.settings, model), TrainingStep(model, task)
-    clip, maps = exp.settings.trainer.get("gradient_clip_val"), model.parametrizations()
-    index = 0
+    bare_step, indices = BareStep(exp), count()
+
+    def batch() -> Batch:
+        index = next(indices) % exp.duration.epoch_batches
+        return tuple(part[:rows].to(device) for part in task.batch("train", 0, index))
 
     def step() -> None:
-        nonlocal index
-        optimizer.zero_grad()
-        for _ in range(exp.duration.accumulate):
-            batch = tuple(part[:rows].to(device) for part in task.batch("train", 0, index % exp.duration.epoch_batches))
-            loss_of(batch, None)[0].backward()
-            index += 1
-        if clip:
-            clip_grad_norm_(model.parameters(), clip)
-        optimizer.step()
-        for one in maps:
-            one.after_step()
+        bare_step(batch() for _ in range(exp.duration.accumulate))
 
     def evaluation() -> None:
         x, target, *mask = (part[:rows].to(device) for part in task.batch("train", 0, 0))

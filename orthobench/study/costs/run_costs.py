@@ -48,7 +48,7 @@ class KeptCost:
     Attributes:
         shape: the model, its size, the task, T and the batch, to be read by people.
         digest: of all settings that a step's cost may depend on; `alike` is that without the length.
-        measured_T: the shorter length at which it was measured, and from which it was scaled; null where it was not.
+        measured_T: the shorter length at which it was measured, and from which it was scaled; None where it was not.
             Half of the sequences of a batch count as half of the length.
         batches: those of a pass over each split, which may follow from the data.
         parameters: trainable numbers.
@@ -190,7 +190,7 @@ def bounded_by_longer(known: Iterable[KeptCost], one: KeptCost) -> KeptCost:
 def at_length(
     known: Iterable[KeptCost], one: tuple[str, str], T: int | None, machine: tuple[str, ...]
 ) -> KeptCost | None:
-    """A cost by that of the same run at the nearest other length, as time grows with it; null where there is none.
+    """A cost by that of the same run at the nearest other length, as time grows with it; None where there is none.
 
     Args:
         known: what is known.
@@ -229,7 +229,7 @@ def words_of(machine: tuple[str, ...]) -> str:
 
 
 def ratio_of(known: Iterable[KeptCost], here: tuple[str, ...], there: tuple[str, ...]) -> float | None:
-    """The time of a step on one machine, in that on another, by what was measured on both; null for too little."""
+    """The time of a step on one machine, in that on another, by what was measured on both; None for too little."""
     steps: dict[str, dict[tuple[str, ...], float]] = {}
     for one in known:
         steps.setdefault(one.digest, {})[one.machine] = one.step_s
@@ -273,7 +273,7 @@ class Prices:
         return f"Core hours are those of one machine, {processor}, with {threads} thread{'s' * (threads != '1')} a run."
 
     def hours(self, composed: ComposedTable, row: str) -> float | None:
-        """Core hours of a row with all its seeds, and all the rates that are tried; null where they are not known."""
+        """Core hours of a row with all its seeds, and all the rates that are tried; None where they are not known."""
         table = composed.table
         found = [self._seconds(composed, one) for one in table.trained([row])]
         known = [one for one in found if one is not None]

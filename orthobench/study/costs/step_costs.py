@@ -79,7 +79,7 @@ class StepCost:
 
     @property
     def matrix_share(self) -> float | None:
-        """The median share of a step that building the matrices takes; null where there are none."""
+        """The median share of a step that building the matrices takes; None where there are none."""
         return median(m / s for m, s in self._both) if self.matrix_seconds else None
 
     @property

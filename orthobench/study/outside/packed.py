@@ -27,7 +27,7 @@ def pack(runs: Sequence[Path], to: Path | None = None) -> Path:
 
     Args:
         runs: their folders.
-        to: the folder of the pack, new or empty; when null, one here that is named after what is in it.
+        to: the folder of the pack, new or empty; when None, one here that is named after what is in it.
 
     Raises:
         ConfigError: a run cannot be given away, or there is something in the folder.

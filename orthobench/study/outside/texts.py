@@ -11,7 +11,7 @@ SHORTEST = 4  # characters of a machine's name that is looked for
 
 
 def telling(content: Any) -> tuple[str, str] | None:
-    """The first text that tells a path, an address, or this machine's name, with its key; else null."""
+    """The first text that tells a path, an address, or this machine's name, with its key; else None."""
     name = platform.node()
     own = re.compile(rf"(?<![\w-]){re.escape(name)}(?![\w-])" if len(name) >= SHORTEST else r"(?!)")
     for key, text in texts(content):

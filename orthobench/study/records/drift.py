@@ -16,9 +16,9 @@ class Drift:
     """Number of a run: as it was recorded, made again, and over the recorded seeds of its row.
 
     Attributes:
-        before: the recorded number; null where there is none.
+        before: the recorded number; None where there is none.
         after: that of the rerun, likewise.
-        seeds: the least and the greatest over the recorded seeds of the row; null for one seed.
+        seeds: the least and the greatest over the recorded seeds of the row; None for one seed.
     """
 
     name: str

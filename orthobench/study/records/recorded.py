@@ -74,7 +74,7 @@ def lines_of_like(composed: ComposedTable, results: Path, chosen: Collection[str
     Args:
         composed: the table.
         results: the folder of the records.
-        chosen: the rows that are meant, or the cells whose rows they are; null for all.
+        chosen: the rows that are meant, or the cells whose rows they are; None for all.
     """
     table, preset = composed.table, composed.preset
     if table.like is None:
@@ -103,13 +103,13 @@ def of_every_preset(table: Table, results: Path) -> list[Recorded]:
 
 
 def _why_stale(line: Line, composed: ComposedTable) -> str | None:
-    """Why a record is not of what its row and seed are today, where there are such; null if it is."""
+    """Why a record is not of what its row and seed are today, where there are such; None if it is."""
     settings = _settings(composed, line.row, line.seed)
     return SETTINGS if settings is None else why_other(line, settings)
 
 
 def _settings(composed: ComposedTable, row: str, seed: int) -> Settings | None:
-    """The settings of a row and seed today; null where there is no such row or preset, or it cannot be built."""
+    """The settings of a row and seed today; None where there is no such row or preset, or it cannot be built."""
     try:
         return composed.settings(row, seed)
     except ConfigError:
@@ -117,7 +117,7 @@ def _settings(composed: ComposedTable, row: str, seed: int) -> Settings | None:
 
 
 def why_other(line: Line, settings: Settings) -> str | None:
-    """Why a record is not of these settings, by its digest where it has one, and of their plug-ins; null if it is."""
+    """Why a record is not of these settings, by its digest where it has one, and of their plug-ins; None if it is."""
     if settings.run_id != line.run_id or line.values.get(DIGEST) not in (None, settings.digest):
         return SETTINGS
     known = line.values.get("plugins")

@@ -78,7 +78,7 @@ class Line:
 
     @property
     def lost(self) -> str | None:
-        """Why its constrained matrices are not what they should be; null where they are."""
+        """Why its constrained matrices are not what they should be; None where they are."""
         step = self.values.get("orthogonality/lost")
         return None if step is None else f"a constrained matrix has left its set, as was first seen at step {step:,.0f}"
 

@@ -82,7 +82,7 @@ def best(rows: dict[Place, ChosenRow], results: Iterable[frozenset[Place]], hour
 
 
 def cheapest_rows(asked: Selection, seconds: float) -> tuple[list[ChosenRow], KnownCosts | None]:
-    """The rows of published tables that fit into a time; the costs are null where nothing is left to do.
+    """The rows of published tables that fit into a time; the costs are None where nothing is left to do.
 
     Raises:
         ConfigError: no such preset or row, or an extra word changes the numbers.

@@ -26,7 +26,7 @@ class DueRows:
         seeds: the seeds to run, by row.
         recorded: how many runs of a fair or a searched table are recorded.
         later: how many follow when these are done; of a searched table at the most.
-        searched: the searched table that says so; null for another one.
+        searched: the searched table that says so; None for another one.
     """
 
     seeds: dict[str, tuple[int, ...]]
@@ -42,7 +42,7 @@ class SelectedTable:
     Attributes:
         composed: the table, whose rows have the further words of the selection; models that are named have joined it.
         results: the folder of its records.
-        rows, seeds: some of them; null for those of the table.
+        rows, seeds: some of them; None for those of the table.
     """
 
     composed: ComposedTable

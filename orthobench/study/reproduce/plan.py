@@ -27,7 +27,7 @@ class PlannedRun:
     Attributes:
         cost: rough measure of the arithmetic of its training, without a unit; runs are ordered by it.
         timed: whether its table reports times, so that nothing else may run beside it.
-        stale: why what is recorded or finished of it does not count; null where nothing is.
+        stale: why what is recorded or finished of it does not count; None where nothing is.
         place: where its cell stands in a table that makes one cell after the other; 0 in other tables.
     """
 
@@ -106,7 +106,7 @@ class Plan:
         self.runs = [run for number, run in sorted(known, key=lambda one: one[0]) if number >= 0]
 
     def known_costs(self, record: bool = False) -> KnownCosts | None:
-        """The costs that are known of its runs, see `KnownCosts`; null where there are none."""
+        """The costs that are known of its runs, see `KnownCosts`; None where there are none."""
         return KnownCosts(self.results, Path(self.runs[0].settings.run["runs_root"]), record) if self.runs else None
 
 

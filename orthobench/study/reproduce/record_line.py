@@ -24,7 +24,7 @@ LEARNT, LEARNING = ("train/loss",), 20  # learning curves beside those of valida
 
 
 def record_line(settings: Settings, table: Table, preset: str, row: str) -> Line | None:
-    """The line of a run in the records; null while the run is not finished.
+    """The line of a run in the records; None while the run is not finished.
 
     Raises:
         ConfigError: its plug-ins or its data have changed since.
@@ -40,7 +40,7 @@ def record_line(settings: Settings, table: Table, preset: str, row: str) -> Line
 
 
 def why_stale(settings: Settings) -> str | None:
-    """Why the finished run in a folder is not the one that is asked for, in one sentence; null where it is, or none is.
+    """Why the finished run in a folder is not the one that is asked for, in one sentence; None where it is, or none is.
 
     It is what keeps `record_line` from recording it.
     """
@@ -55,7 +55,7 @@ def why_stale(settings: Settings) -> str | None:
 
 
 def _own(settings: Settings) -> dict[str, Any] | None:
-    """The final record of a run; null while there is none."""
+    """The final record of a run; None while there is none."""
     path = settings.folder / "record.json"
     record = final(path)
     if record is None:
@@ -89,7 +89,7 @@ def thinned_curves(settings: Settings, table: Table, preset: str, row: str) -> l
 
 
 def steps(settings: Settings) -> int | None:
-    """Optimizer steps of a whole run; null where only time limits it."""
+    """Optimizer steps of a whole run; None where only time limits it."""
     return _lengths(settings)[1].steps
 
 

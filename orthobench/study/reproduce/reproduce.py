@@ -37,8 +37,8 @@ class Runner:
     Args:
         results: the folder of the records.
         at_once: how many run at the same time.
-        budget_s: seconds after which no process is started and the running ones are stopped; null for no limit.
-        place: where they run; this machine when null.
+        budget_s: seconds after which no process is started and the running ones are stopped; None for no limit.
+        place: where they run; this machine when None.
         fits: whether a run that does not fit into what is left of the budget, by its cost, is not begun.
     """
 
@@ -94,7 +94,7 @@ class Runner:
         return child.Job.of([run.settings for run in runs], log, first.run["timeout"])
 
     def _known(self, job: child.Job) -> int | None:
-        """The exit code of a job that need not be started; null for one that must be, whose folders are written."""
+        """The exit code of a job that need not be started; None for one that must be, whose folders are written."""
         if all(final(folder / "record.json") for folder in job.runs):
             return 0
         if self._jobs[job][0].data in self.lacking:
@@ -123,7 +123,7 @@ class Runner:
 
         Args:
             run: the run.
-            code: that of the process which did it; null where none was started, and then it may be left to do.
+            code: that of the process which did it; None where none was started, and then it may be left to do.
         """
         if code == DataError.exit_code:
             self.lacking.add(run.data)
@@ -217,9 +217,9 @@ class Reproduction:
     Attributes:
         selection: what is to be run.
         about: words about the launcher.
-        launcher: its name; null for that of the words, or for processes of this program.
-        jobs: how many runs side by side; null for 1, or as many as the launcher's settings say.
-        end: the time on the monotonic clock after which nothing is begun; null for none.
+        launcher: its name; None for that of the words, or for processes of this program.
+        jobs: how many runs side by side; None for 1, or as many as the launcher's settings say.
+        end: the time on the monotonic clock after which nothing is begun; None for none.
         fits: whether a run that does not fit into the time that is left is not begun either.
     """
 

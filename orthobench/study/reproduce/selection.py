@@ -16,9 +16,9 @@ class Selection:
     Attributes:
         tables: the tables.
         preset: full, or the name of the preset that shortens them.
-        seeds, rows: some of them; null for those of the tables.
+        seeds, rows: some of them; None for those of the tables.
         extra: further words for every run, which must not change its numbers.
-        models: cells of searched tables; null for all that these have.
+        models: cells of searched tables; None for all that these have.
     """
 
     tables: Sequence[Table]

@@ -15,7 +15,7 @@ LEAST_SCORE = 0.9
 
 
 def lower_bound(scores: Sequence[float | None]) -> float | None:
-    """The lower end of the 95 % t-interval of the mean; null with fewer than three seeds, or one that diverged."""
+    """The lower end of the 95 % t-interval of the mean; None with fewer than three seeds, or one that diverged."""
     values = [score for score in scores if score is not None]
     interval = t_interval(values) if len(values) == len(scores) else None
     return None if interval is None else interval[0]
@@ -34,10 +34,10 @@ def holes(curve: Mapping[int, Sequence[float | None]], trained: tuple[int, int])
 
 
 def horizon(curve: Mapping[int, Sequence[float | None]], trained: tuple[int, int]) -> int | None:
-    """The horizon in time steps; null where there is none.
+    """The horizon in time steps; None where there is none.
 
     Args:
-        curve: by length, the normalised score of every seed, null for one that diverged.
+        curve: by length, the normalised score of every seed, None for one that diverged.
         trained: the least and the greatest length of training.
 
     Raises:

@@ -39,7 +39,7 @@ class Ranking:
 
     Attributes:
         ranks: mean rank by model, best first.
-        friedman: p-value of all models being equal; null for fewer than three.
+        friedman: p-value of all models being equal; None for fewer than three.
         pairs: every pair, the better ranked first.
         groups: models between whose ranks no pair differs significantly, longest runs only.
         data_sets: how many there are.
@@ -91,7 +91,7 @@ def signed_rank(a: list[float], b: list[float], alternative: str = "two-sided") 
 
 
 def correlation(one: Sequence[float], other: Sequence[float]) -> tuple[float, tuple[float, float]] | None:
-    """Spearman's correlation of two orders, and its 95 % interval; null where one of them tells nothing apart.
+    """Spearman's correlation of two orders, and its 95 % interval; None where one of them tells nothing apart.
 
     The interval is that of Fisher's transformation with the variance of Bonett and Wright (2000). That of two orders
     that are the same, of which it knows none, reaches from the one of two neighbours that are exchanged.

@@ -8,15 +8,11 @@ from statistics import mean, median, stdev
 from typing import Literal
 
 from orthobench.study.records.records import Line
-from orthobench.study.statistics.status import LEVEL, NOT_RUN, PARTIAL, Interval, Verdict
+from orthobench.study.statistics.status import LEVEL, NOT_RUN, PARTIAL, Interval, Verdict, student
 
 ALPHA = 1 - LEVEL
 LEAST = 2
 NORMAL = 1.959963984540054  # the upper end of the 95 % interval of the normal distribution
-STUDENT = {  # by degrees of freedom, the upper end of the 95 % interval: those of 3 to 12 seeds, without scipy's import
-    2: 4.302652729749462, 3: 3.1824463052837078, 4: 2.7764451051977934, 5: 2.5705818356363146, 6: 2.4469118511449786,
-    7: 2.364624251592784, 8: 2.306004135204166, 9: 2.262157162798205, 10: 2.228138851986274, 11: 2.200985160091639,
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -24,7 +20,7 @@ class Scores:
     """Scores of a row by one metric, seed by seed.
 
     Attributes:
-        by_seed: its value; null for a seed that diverged.
+        by_seed: its value; None for a seed that diverged.
         planned: how many seeds the table asks for.
     """
 
@@ -62,7 +58,7 @@ class Scores:
         return _mean(*self.values)
 
     def median(self, higher_is_better: bool) -> float | None:
-        """Median over all seeds, a diverged one being infinitely bad; null where no seed is finished."""
+        """Median over all seeds, a diverged one being infinitely bad; None where no seed is finished."""
         if not self.by_seed:
             return None
         worst = -math.inf if higher_is_better else math.inf
@@ -71,12 +67,12 @@ class Scores:
 
 @lru_cache(maxsize=1 << 16, typed=True)
 def _mean(*values: float) -> float | None:
-    """The mean of some values, which a table asks for several times; null for none."""
+    """The mean of some values, which a table asks for several times; None for none."""
     return mean(values) if values else None
 
 
 def t_interval(values: list[float], resolution: float = 0.0) -> Interval | None:
-    """The 95 % interval of the mean; null for fewer than three values.
+    """The 95 % interval of the mean; None for fewer than three values.
 
     Args:
         values: the values.
@@ -92,18 +88,8 @@ def _t_interval(resolution: float, *values: float) -> Interval:
     scale = max(stdev(values), resolution / math.sqrt(12)) / math.sqrt(len(values))
     if scale == 0:
         return centre, centre
-    low, high = _ends(len(values) - 1)
-    return low * scale + centre, high * scale + centre
-
-
-@lru_cache(maxsize=256)
-def _ends(freedom: int) -> Interval:
-    """The ends of the interval of Student's t, as `scipy.stats` has them."""
-    if freedom in STUDENT:
-        return -STUDENT[freedom], STUDENT[freedom]
-    from scipy.special import stdtrit
-
-    return float(stdtrit(freedom, (1 - LEVEL) / 2)), float(stdtrit(freedom, (1 + LEVEL) / 2))
+    half = student(len(values) - 1) * scale
+    return centre - half, centre + half
 
 
 def share_interval(successes: int, trials: int, method: Literal["wilson", "exact"] = "wilson") -> Interval:

@@ -33,6 +33,11 @@ STATUSES = (
     REPRODUCED, BETTER, AGREES, UNDECIDED, NOT_REPRODUCED, DIFFERS, UNSTABLE, PARTIAL, UNDERSPECIFIED, NOT_RUN,
 )  # fmt: skip
 COUNTS = (COUNT_EQUAL, COUNT_DIFFERS)
+# the upper end of the 95 % interval by degrees of freedom, without scipy's import
+STUDENT: dict[float, float] = {
+    2: 4.302652729749462, 3: 3.1824463052837078, 4: 2.7764451051977934, 5: 2.5705818356363146, 6: 2.4469118511449786,
+    7: 2.364624251592784, 8: 2.306004135204166, 9: 2.262157162798205, 10: 2.228138851986274, 11: 2.200985160091639,
+}  # fmt: skip
 LEVEL = 0.95
 LEAST = 3
 ROUNDING = 1e-9  # of binary fractions, relative: 0.97 is exactly 0.005 from 0.965
@@ -50,7 +55,7 @@ class Verdict:
         p: of a claim, the p-value of what it says, where there is one.
         against: of a claim, the p-value of the opposite, where there is one.
         detail: one sentence with the figures; empty where the mark says it all.
-        interval: the 95 % prediction interval of one published number; null for fewer than two seeds.
+        interval: the 95 % prediction interval of one published number; None for fewer than two seeds.
     """
 
     word: str
@@ -75,7 +80,7 @@ class _Ours:
     @property
     def half_width(self) -> float:
         """Half of the 95 % interval of the mean; infinite for one seed."""
-        return _t(self.n - 1) * self.s / math.sqrt(self.n) if self.n > 1 else math.inf
+        return student(self.n - 1) * self.s / math.sqrt(self.n) if self.n > 1 else math.inf
 
 
 def judge(
@@ -96,12 +101,12 @@ def judge(
     """The status of a published number, all arguments being in its unit.
 
     Args:
-        ours: one number for each finished seed; null for one that diverged or failed.
+        ours: one number for each finished seed; None for one that diverged or failed.
         published: the number as it is printed.
         margin: the difference that a reader of the field would call none.
         direction: which of two values is better.
         planned: seeds that the table asks for.
-        decimals: those that it is printed with, negative for a number rounded to tens; null for an exact one.
+        decimals: those that it is printed with, negative for a number rounded to tens; None for an exact one.
         published_sd: its standard deviation over the seeds, where printed.
         published_seeds: runs behind it.
         trivial: the score of the trivial predictor, where there is one.
@@ -133,7 +138,7 @@ def judge(
 
 
 def _unjudged(ended: int, finished: Sequence[float], wanted: int, interval: Interval | None) -> Verdict | None:
-    """The status of a number of which seeds diverged, failed or are missing; null where it can be judged."""
+    """The status of a number of which seeds diverged, failed or are missing; None where it can be judged."""
     failed = ended - len(finished)
     if not ended:
         return Verdict(NOT_RUN, detail=f"None of {wanted} seeds is finished.")
@@ -204,7 +209,7 @@ def prediction_interval(
     freedom = float(found.n - 1)
     if published_sd is not None and k > 1 and own + theirs > 0:
         freedom = (own + theirs) ** 2 / (own**2 / (found.n - 1) + theirs**2 / (k - 1))
-    half = _t(freedom) * math.sqrt(own + theirs)
+    half = student(freedom) * math.sqrt(own + theirs)
     return clipped((found.m - half, found.m + half), bounds)
 
 
@@ -244,10 +249,13 @@ def _both_trivial(m: float, published: float, trivial: float, margin: float, dir
 
 
 @cache
-def _t(freedom: float) -> float:
-    from scipy import stats
+def student(freedom: float) -> float:
+    """The upper end of the 95 % interval of Student's t."""
+    if (known := STUDENT.get(freedom)) is not None:
+        return known
+    from scipy.special import stdtrit
 
-    return float(stats.t.ppf((1 + LEVEL) / 2, freedom))
+    return float(stdtrit(freedom, (1 + LEVEL) / 2))
 
 
 def _shown(interval: Interval) -> str:

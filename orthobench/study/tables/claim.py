@@ -50,7 +50,7 @@ class StatedClaim:
 
 
 def claim_of(given: Any, place: str) -> StatedClaim:
-    """A claim, its keys checked; `analysis` checks the test.
+    """A claim, its keys checked; `study/verdicts/fair_claims.py` and `searched_claims.py` check the test.
 
     Raises:
         ConfigError: a key is unknown or missing.

@@ -113,7 +113,7 @@ class ComposedTable:
         return tuple(sorted(task.eval_lengths)), task.trained
 
     def baseline(self, row: str, name: str) -> float | None:
-        """The trivial predictor's score of a row's task by a metric, known before any data is read; null for none."""
+        """The trivial predictor's score of a row's task by a metric, known before any data is read; None for none."""
         try:
             return self._task(row).baseline.get(name)
         except ConfigError:  # its model or task is not there
@@ -122,7 +122,7 @@ class ComposedTable:
     def order_blind(self, row: str, name: str) -> dict[int | None, float]:
         """Score, by a metric in a row's task, of knowledge of the tokens without their order.
 
-        By length of its length curve, and under null over the lengths of training; nothing where it is not known.
+        By length of its length curve, and under None over the lengths of training; nothing where it is not known.
         """
         from orthobench.tasks.lengths import Lengths
 

@@ -38,7 +38,7 @@ def is_time(name: str) -> bool:
 def from_curve(
     names: Iterable[str], points: Mapping[str, Points], baseline: Mapping[str, float]
 ) -> dict[str, float | None]:
-    """The values of the names, by name; null where there is no such curve, point or trivial predictor.
+    """The values of the names, by name; None where there is no such curve, point or trivial predictor.
 
     Args:
         names: those wanted; those without `@` are passed over.
@@ -92,7 +92,7 @@ def time_to_level(points: Points, level: float) -> float:
 
 
 def level_of(name: str, baseline: float | None) -> float | None:
-    """A level by its name, a number or a key of LEVELS; null where there is no trivial predictor."""
+    """A level by its name, a number or a key of LEVELS; None where there is no trivial predictor."""
     if name not in LEVELS:
         return float(name)
     return None if baseline is None else LEVELS[name] * baseline

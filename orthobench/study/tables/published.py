@@ -47,7 +47,7 @@ class Published:
         seeds: runs behind the number.
         select: weights that were scored: `best_val`, `last`, `best_test`, or `none` where that has no meaning.
         rows: rows of the table's experiment that it is compared with; `cells:` or `cell:` in the file.
-        value: the number; null when it is lost, with a `reason`.
+        value: the number; None when it is lost, with a `reason`.
         sd: standard deviation over the seeds, where printed.
         unit: `percent` where our records hold a share.
         decimals: with how many the value was printed: those of its text in the file.
@@ -61,7 +61,7 @@ class Published:
         test: how the claim is tested, see `claim_rule`.
         reason: why there is no value.
         note: a misprint, a contradiction, or how a vague word was read.
-        measured: what the metric is, by the tasks of the rows; null until `load_table` has looked it up.
+        measured: what the metric is, by the tasks of the rows; None until `load_table` has looked it up.
     """
 
     paper: str
@@ -254,7 +254,7 @@ def _refuse_two_of_one(row: Published, table: Table, names: list[str]) -> None:
 
 
 def margin_of(row: Published, table: Table) -> float | None:
-    """The margin of a number: that of its metric, or of the first part of its name; null where there is none."""
+    """The margin of a number: that of its metric, or of the first part of its name; None where there is none."""
     return table.margin.get(row.metric.partition("@")[0], table.margin.get(row.metric.partition("/")[0]))
 
 

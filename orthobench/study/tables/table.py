@@ -109,7 +109,7 @@ class Table:
         factors: the levels of every factor, by the beginning of the cells' names.
         rates: those that each row of a published table is trained with, as `<row>_lr<rate>`; mostly none.
         given_title: `title:` of its file.
-        like: the name of the table that it is like, but for what it says itself; null for most.
+        like: the name of the table that it is like, but for what it says itself; None for most.
         original: that table.
         unstated: by row, the settings that the paper leaves out and on which its numbers depend.
         files: the configuration files that it is from.

@@ -77,7 +77,7 @@ class Tuning:
         return _rate(step) + ("" if float(ratio) == 1 else f"x{ratio}")
 
     def beyond(self, steps: list[int], choice: str) -> int | None:
-        """The rate to try next after these, where the best choice among them lies at an edge; else null."""
+        """The rate to try next after these, where the best choice among them lies at an edge; else None."""
         step = _step(_parts(choice)[0], "lr")
         if step == steps[0] and step > self.steps[0] - GROWTH:
             return step - 1

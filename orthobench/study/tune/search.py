@@ -168,7 +168,7 @@ class Trials:
         search: what is tuned.
         study: Optuna's study of it.
         count: how many trials there are to be in all.
-        place: where their runs are done; this machine when null.
+        place: where their runs are done; this machine when None.
     """
 
     def __init__(self, search: Search, study: Any, count: int, place: Launcher | None = None) -> None:
@@ -205,7 +205,7 @@ class Trials:
         return [trial for trial in self.study.get_trials(deepcopy=False) if not trial.state.is_finished()]
 
     def _take_over(self) -> int | None:
-        """Go on with a trial that was left open; null where there is none that nobody works on."""
+        """Go on with a trial that was left open; None where there is none that nobody works on."""
         from optuna.trial import Trial
 
         for frozen in self._open():
@@ -215,7 +215,7 @@ class Trials:
         return None
 
     def _begin(self) -> int | None:
-        """Work on a new trial; null where there are as many as there are to be."""
+        """Work on a new trial; None where there are as many as there are to be."""
         with Claim(self.search.folder / "claims" / "new") as claim:
             if not claim.held:
                 time.sleep(WAIT_S)

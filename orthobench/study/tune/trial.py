@@ -47,7 +47,7 @@ class TrialRun:
         run: the run.
         score: the validation score, as `val/NAME`.
         log: the file for its output.
-        place: where it runs; this machine when null.
+        place: where it runs; this machine when None.
     """
 
     run: SweepRun
@@ -100,7 +100,7 @@ class _Points:
     """Reads the validation curve of a run as it grows.
 
     Attributes:
-        pruned_at: the step at which the run is pruned; null while it is not.
+        pruned_at: the step at which the run is pruned; None while it is not.
     """
 
     def __init__(self, trial: TrialRun, report: Report) -> None:
@@ -134,7 +134,7 @@ def _attempt(trial: TrialRun, points: _Points) -> int:
     It is ended first where this fails, as the study may that the points are told to.
     """
     settings = trial.run.settings
-    job = Job.of([settings], trial.log)
+    job = Job.of([settings], trial.log, settings.run["timeout"])
     if (refused := prepared(job, [settings])) is not None:
         return refused
     process = Process(job.command(), trial.place)
@@ -147,7 +147,7 @@ def _attempt(trial: TrialRun, points: _Points) -> int:
 
 
 def _ended(trial: TrialRun) -> Outcome | None:
-    """The outcome of a finished run; null where it is not finished."""
+    """The outcome of a finished run; None where it is not finished."""
     record = final(trial.run.folder / "record.json")
     if record is None or record.get("identity") not in (None, trial.run.settings.digest):
         return None

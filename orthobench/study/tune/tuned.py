@@ -26,7 +26,7 @@ def counts(study: Any) -> dict[str, int]:
 
 
 def best(study: Any) -> Any | None:
-    """The finished trial with the best validation score; null where none is finished."""
+    """The finished trial with the best validation score; None where none is finished."""
     from optuna.trial import TrialState
 
     done = [t for t in study.get_trials(deepcopy=False) if t.state == TrialState.COMPLETE]

@@ -70,7 +70,8 @@ def judge(
         for printed in claims
     ]
     places = [i for i, printed in enumerate(claims) if printed in tested]
-    held, contradicted = (_corrected(verdicts, places, name) for name in ("p", "against"))
+    held = _corrected(places, [verdicts[i].p for i in places])
+    contradicted = _corrected(places, [verdicts[i].against for i in places])
     return [_decided(verdict, held.get(i), contradicted.get(i)) for i, verdict in enumerate(verdicts)]
 
 
@@ -140,10 +141,9 @@ def _family(claims: Sequence[Published]) -> list[Published]:
     return [printed for printed in claims if printed.claim_kind not in ("level", "untested")]
 
 
-def _corrected(verdicts: list[Verdict], places: list[int], name: str) -> dict[int, float]:
-    """Holm's adjusted p-values by the place of the claim; `name` is `p` or `against`. An unknown one counts as 1."""
-    known = [1.0 if (p := getattr(verdicts[i], name)) is None else p for i in places]
-    return dict(zip(places, holm(known), strict=True))
+def _corrected(places: list[int], values: list[float | None]) -> dict[int, float]:
+    """Holm's adjusted p-values by the place of the claim; an unknown one counts as 1."""
+    return dict(zip(places, holm([1.0 if p is None else p for p in values]), strict=True))
 
 
 def _decided(verdict: Verdict, p: float | None, against: float | None) -> Verdict:
@@ -189,7 +189,7 @@ def _first_look(printed: Published, rows: Rows, planned: int, family: int, resol
 
 def _has_number(printed: Published, line: Line) -> bool:
     """Return True if a run has what the claim is about; one that diverged needs none, and `crossed/` is
-    null for never.
+    None for never.
     """
     known = line.diverged or printed.metric.startswith("crossed/")
     return known or line.metric(printed.metric, printed.select) is not None

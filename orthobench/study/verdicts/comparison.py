@@ -49,7 +49,7 @@ class Compared:
         derived: a number that follows from several rows, in place of scores.
         runs: ids of the runs behind it.
         final: our values of the last weights, in the paper's unit.
-        trivial: the trivial predictor's score, in the paper's unit; null where there is none.
+        trivial: the trivial predictor's score, in the paper's unit; None where there is none.
         resolution: the least difference of two of our values, in the paper's unit; 0 where there is none.
     """
 
@@ -73,7 +73,7 @@ class Compared:
 
     @property
     def interval(self) -> Interval | None:
-        """The 95 % prediction interval of one published result in its unit; null where a seed diverged."""
+        """The 95 % prediction interval of one published result in its unit; None where a seed diverged."""
         found = None if self.scores.diverged else self.verdict.interval
         if found is None or self.printed.scale != "log10":
             return found
@@ -93,7 +93,7 @@ class Compared:
 
     @property
     def difference(self) -> float | None:
-        """Ours minus published; null where that was not printed as a number."""
+        """Ours minus published; None where that was not printed as a number."""
         if self.ours is None or self.printed.value is None or (self.printed.counts and self.printed.printed):
             return None
         return self.ours - self.printed.value
@@ -179,7 +179,7 @@ def recorded_presets(name: str, results: Path) -> list[tuple[str, Path]]:
 def scores_of(printed: Published, lines: Iterable[Line], planned: int, select: str) -> Scores:
     """Our scores of a printed number, seed by seed, in the unit that it was printed in.
 
-    A seed that diverged, or ended without this number, is null; a run that moved has no times, and does not count.
+    A seed that diverged, or ended without this number, is None; a run that moved has no times, and does not count.
     """
     found: dict[int, float | None] = {}
     for line in lines:

@@ -12,7 +12,7 @@ from orthobench.tasks.metric import Metric
 
 
 def derive(printed: Published, table: Table, rows: dict[str, list[Line]], planned: int) -> tuple[float | None, Verdict]:
-    """The number as our rows decide it, and what that says of the printed one; null where none of them does.
+    """The number as our rows decide it, and what that says of the printed one; None where none of them does.
 
     Args:
         printed: a number of a metric of `DERIVED`; its rows are named `MODEL_SIZE`.

@@ -40,9 +40,9 @@ class Effect:
         family: the beginning of the cells' names, such as `gru`.
         name: the level, such as `matrix=orthogonal`, or two of them with ` x `.
         solved: the difference in log-odds that a seed solves the case, with its interval.
-        horizon: the difference in log2 of the horizon, with its interval; null where too few seeds solve the case.
-        score: the difference in the normalised score, with its interval; null where too few seeds are reported.
-        far: the same at the middle one of the tested lengths; null where there is none.
+        horizon: the difference in log2 of the horizon, with its interval; None where too few seeds solve the case.
+        score: the difference in the normalised score, with its interval; None where too few seeds are reported.
+        far: the same at the middle one of the tested lengths; None where there is none.
     """
 
     family: str
@@ -183,7 +183,7 @@ def _fit(x: np.ndarray, k: np.ndarray, n: np.ndarray, offset: np.ndarray) -> tup
 
 
 def linear(x: np.ndarray, y: np.ndarray, resolution: float = 0.0) -> Estimates | None:
-    """Coefficients of least squares, each with Student's 95 % interval; null where the rows do not determine them.
+    """Coefficients of least squares, each with Student's 95 % interval; None where the rows do not determine them.
 
     Args:
         x: the design, (rows, columns).

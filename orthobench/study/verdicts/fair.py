@@ -41,7 +41,7 @@ class FairTable:
             matrix left its set.
         made_by: which code made which run.
         order_blind: by case and by length of the length curve, what knowledge of the tokens without their order would
-            score; under null that over all lengths of training. Nothing where nobody has worked it out.
+            score; under None that over all lengths of training. Nothing where nobody has worked it out.
     """
 
     table: Table
@@ -112,7 +112,7 @@ class FairTable:
         return sum(score > LEAST_SCORE for score in scores) if scores else None
 
     def horizon(self, entry: FairEntry) -> int | None:
-        """The greatest length that a model holds; null where there is none or there are no curves."""
+        """The greatest length that a model holds; None where there is none or there are no curves."""
         return horizon(self._curve(entry), self.trained[entry.case]) if self.lengths and entry.lines else None
 
     def holes(self, entry: FairEntry) -> tuple[int, ...]:
@@ -127,11 +127,11 @@ class FairTable:
         }
 
     def normalised(self, entry: FairEntry) -> float | None:
-        """(score - trivial) / (perfect - trivial); null where the metric has no perfect value, or a seed is missing."""
+        """(score - trivial) / (perfect - trivial); None where the metric has no perfect value, or a seed is missing."""
         return self.score.normalised(entry.mean, entry.trivial) if entry.whole else None
 
     def blind(self, case: str) -> float | None:
-        """Normalised score of the order-blind predictor over the lengths of training; null where there is none."""
+        """Normalised score of the order-blind predictor over the lengths of training; None where there is none."""
         return self.score.normalised(self.order_blind.get(case, {}).get(None), self.trivial(case))
 
     def drop(self, entry: FairEntry) -> float | None:
@@ -253,7 +253,7 @@ def _entry(
         for choice, row in rows.items()
         if (found := tuple(line for line in by_row.get(row, ()) if line.seed in seeds))
     }
-    choice = choose(tuning, tuned, score, seeds, _ratios(composed, rows)) if asked or tuned else TunedRate((), {}, None)
+    choice = choose(tuning, tuned, score, seeds, _ratios(composed, rows)) if asked or tuned else TunedRate({}, None)
     best = rows[choice.best] if choice.best and choice.settled else ""
     lines = tuple(line for line in by_row.get(best, ()) if line.seed in reported)
     budget = composed.budget(best or next(iter(rows.values()))) if tuned or lines else {}

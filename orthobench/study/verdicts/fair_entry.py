@@ -29,7 +29,7 @@ class FairEntry:
         score: the test score that models are ranked by.
         planned: how many seeds are to be reported.
         budget: `parameters`, `state_bytes` and `multiply_adds` of the model; empty while nothing of it is recorded.
-        cost: its measured training step; null while it was not measured.
+        cost: its measured training step; None while it was not measured.
         resolution: the least difference of two test scores; 0 where there is none.
     """
 
@@ -60,7 +60,7 @@ class FairEntry:
 
     @property
     def rate(self) -> str | None:
-        """The chosen rate; null while the tuning goes on."""
+        """The chosen rate; None while the tuning goes on."""
         return self.choice.best if self.choice.settled else None
 
     @property
@@ -80,7 +80,7 @@ class FairEntry:
 
     @property
     def mean(self) -> float | None:
-        """The mean test score; null where a seed diverged, whose survivors' mean says little, or none is finished."""
+        """The mean test score; None where a seed diverged, whose survivors' mean says little, or none is finished."""
         found = self.scores()
         return None if found.diverged else found.mean
 
@@ -90,7 +90,7 @@ class FairEntry:
         return self.interval_of(self.score.name)
 
     def interval_of(self, name: str) -> Interval | None:
-        """The 95 % interval of the mean, within the bounds; null with a diverged seed, or fewer than three."""
+        """The 95 % interval of the mean, within the bounds; None with a diverged seed, or fewer than three."""
         interval = self.t_interval_of(name)
         return None if interval is None else clipped(interval, self.score.bounds)
 
@@ -120,14 +120,14 @@ class FairEntry:
         return above if self.score.direction == "higher" else below
 
     def median(self, column: str) -> float | None:
-        """The median of a column over the reported seeds; null where one half or more have none."""
+        """The median of a column over the reported seeds; None where one half or more have none."""
         found = [value for line in self.lines if (value := line.metric(column)) is not None]
         values = sorted([*found, *[inf] * (len(self.lines) - len(found))])
         return median(values) if values and median(values) < inf else None
 
     @property
     def steps_to_tenth(self) -> float | None:
-        """Steps after which the validation loss was first below a tenth of the trivial one; null: never."""
+        """Steps after which the validation loss was first below a tenth of the trivial one; None: never."""
         return self.median("crossed/tenth")
 
     def trivial_at(self, length: int) -> float | None:
@@ -135,7 +135,7 @@ class FairEntry:
         return self.median(self.at(length, f"baseline/{self.score.name.rpartition('/')[2]}"))
 
     def curve(self, lengths: Sequence[int]) -> dict[int, list[float | None]]:
-        """By length the score of every seed, null for one that diverged."""
+        """By length the score of every seed, None for one that diverged."""
         return {n: list(self.scores(self.at(n)).by_seed.values()) for n in lengths}
 
     def at(self, length: int, name: str | None = None) -> str:

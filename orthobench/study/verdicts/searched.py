@@ -47,7 +47,7 @@ class SearchedCell:
         lines: the runs of the table's own seeds with the chosen trial.
         seeds: the seeds of these that there are to be.
         words: the overrides of the chosen trial, without those that all trials have; empty while none is chosen.
-        cost: its measured training step; null while it was not measured.
+        cost: its measured training step; None while it was not measured.
     """
 
     name: str
@@ -78,7 +78,7 @@ class SearchedCell:
 
     @property
     def interval(self) -> Interval | None:
-        """The exact 95 % interval of the share of seeds that solve the case; null while none is recorded."""
+        """The exact 95 % interval of the share of seeds that solve the case; None while none is recorded."""
         return share_interval(*self.solved, method="exact") if self.lines else None
 
     @property
@@ -88,7 +88,7 @@ class SearchedCell:
 
     @property
     def seconds(self) -> float | None:
-        """Seconds to solve: the median steps times the time of a step; null where that is not measured."""
+        """Seconds to solve: the median steps times the time of a step; None where that is not measured."""
         return self.steps[1] * self.cost.s_per_step if self.steps and self.cost else None
 
     @property
@@ -170,7 +170,7 @@ class SearchedTable:
         notes: one sentence for each record that fills nothing, or whose constrained matrix left its set.
         beside: the complete cells of the table that this one is like, in the order of `known`; empty for most.
         order_blind: the normalised score, in the range of training, of a predictor that knows how often each token was
-            shown and not in which order; null where it is not known.
+            shown and not in which order; None where it is not known.
     """
 
     table: Table
@@ -239,7 +239,7 @@ def in_order(cells: Iterable[SearchedCell]) -> list[tuple[int, SearchedCell]]:
 
 
 def reach(scores: Mapping[int, float]) -> int | None:
-    """The greatest length up to which every score, by length, is above 0.9; null where the first one is not."""
+    """The greatest length up to which every score, by length, is above 0.9; None where the first one is not."""
     held = None
     for length, score in sorted(scores.items()):
         if score <= HELD:

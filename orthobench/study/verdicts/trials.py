@@ -25,7 +25,7 @@ class SearchState:
 
     Attributes:
         due: the seeds that are to be run next, by trial; empty once the search is over.
-        chosen: the trial that is the cell's; null while the search goes on, and where the cell did not learn.
+        chosen: the trial that is the cell's; None while the search goes on, and where the cell did not learn.
         stages: the trials of each stage that has begun, the best of the stage before first.
     """
 
@@ -40,12 +40,12 @@ class SearchState:
 
     @property
     def learnt(self) -> bool | None:
-        """True when a trial was better than the trivial predictor; null while the search goes on."""
+        """True when a trial was better than the trivial predictor; None while the search goes on."""
         return self.chosen is not None if self.over else None
 
 
 def solved(line: Line) -> float | None:
-    """The step at which a run had solved its task; null for one that did not, or that diverged."""
+    """The step at which a run had solved its task; None for one that did not, or that diverged."""
     return None if line.diverged else line.metric(SOLVED)
 
 

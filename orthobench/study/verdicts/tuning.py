@@ -23,13 +23,11 @@ class TunedRate:
     """State of the tuning of one model in one case.
 
     Attributes:
-        tried: the choices that are or have to be tried, the least rate first.
-        missing: of those, the tuning seeds that are not recorded yet.
-        best: the choice that is best so far; null while nothing is recorded.
+        missing: by choice, the least rate first, the tuning seeds that are not recorded yet.
+        best: the choice that is best so far; None while nothing is recorded.
         edge: whether the best one lies at the edge, and the rates have grown as far as they may.
     """
 
-    tried: tuple[str, ...]
     missing: dict[str, tuple[int, ...]]
     best: str | None
     edge: bool = False
@@ -60,12 +58,12 @@ def choose(tuning: Tuning, lines: Lines, score: Metric, seeds: Sequence[int], ra
         further = None if missing or best is None else tuning.beyond(steps, best)
         if further is None:
             at_edge = best is not None and best in (*tried[: len(ratios)], *tried[-len(ratios) :])
-            return TunedRate(tried, missing, best, at_edge and not missing)
+            return TunedRate(missing, best, at_edge and not missing)
         steps = sorted([*steps, further])
 
 
 def best_of(lines: Lines, score: Metric) -> str | None:
-    """The choice with the best mean validation score; null while nothing is recorded."""
+    """The choice with the best mean validation score; None while nothing is recorded."""
     scored = {choice: quality(found, score) for choice, found in lines.items() if found}
     return max(scored, key=scored.__getitem__) if scored else None
 

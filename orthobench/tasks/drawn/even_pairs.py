@@ -16,7 +16,7 @@ from orthobench.tasks.drawn.tracking import LastOrEvery
 class EvenPairs(LastOrEvery):
     """Even pairs: the first bit equals the last, class 1, or not, class 0 (Delétang et al. 2023).
 
-    A batch is x (B, L), tokens, target (B, L), the state, and mask (B, L), L the steps of the longest sequence.
+    A batch is x (B, L), tokens, target (B, L), the answer, and mask (B, L), L the steps of the longest sequence.
 
     Args:
         **kwargs: see `LastOrEvery`.

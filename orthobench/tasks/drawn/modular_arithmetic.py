@@ -34,7 +34,7 @@ VALUE = np.add.outer(np.arange(MODULUS), np.arange(MODULUS)).ravel() % MODULUS
 class ModularArithmetic(LastOrEvery):
     """Modular arithmetic: a sum of products of digits, modulo 5 (Delétang et al. 2023; Grazzi et al. 2025).
 
-    A batch is x (B, L), tokens, target (B, L), the state, and mask (B, L), L the steps of the longest sequence.
+    A batch is x (B, L), tokens, target (B, L), the answer, and mask (B, L), L the steps of the longest sequence.
 
     Args:
         length: least and greatest number of steps, odd.

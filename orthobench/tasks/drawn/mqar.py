@@ -93,7 +93,7 @@ class MQAR(Varied):
         if length is not None and (length < least or length % 2):
             text = f"task.length={length} does not fit {most} pairs and {updates} updates"
             steps = "three steps for each write and two for each question" if compositional else "two steps for each"
-            raise ConfigError(f"{text}: it must be even and >= {least}, {steps}.")
+            raise ConfigError(f"{text}: it must be even and >= {least + 1 & ~1}, {steps}.")
         loads = np.arange(low, most + 1)
         self.length, self.answers = int(self.steps(loads).max()), most
         self.counted = most

@@ -7,8 +7,8 @@ first place comes at the last one.
 Poli, Thomas, Nguyen, Ponnusamy, Deiseroth, Kersting, Suzuki, Hie, Ermon, Ré, Zhang & Massaroli (2024), "Mechanistic
 Design and Scaling of Hybrid Architectures", section 3 (MAD).
 
-Tokens: the keys, the values, then the noise. With `loss=all`, as there, the next token is to be told at every step,
-though most cannot be known; scores are over the steps that can.
+Tokens: the keys, the values, then the noise. With `loss=all`, as there, the next token is to be told at every step but
+the last, though most cannot be known; scores are over the steps that can.
 """
 
 import math
@@ -41,7 +41,7 @@ class NoisyRecall(Varied):
         **kwargs: see `Drawn`.
 
     Raises:
-        ConfigError: an odd length, or one in which no key need come twice.
+        ConfigError: an odd length, one in which no key need come twice, or several lengths with `loss=all`.
     """
 
     def __init__(
@@ -58,6 +58,11 @@ class NoisyRecall(Varied):
         low, high = self.span = span("length", length)
         if low % 2 or high % 2 or low < 4:
             raise ConfigError(f"task.length=[{low},{high}]: lengths must be even and >= 4, two steps for a place.")
+        if loss == "all" and low != high:
+            raise ConfigError(
+                f"task.loss=all beside task.length=[{low},{high}] would ask for tokens of padding: use one length, or "
+                "task.loss=asked."
+            )
         self.keys, self.values, self.noise_symbols, self.noise, self.every = (
             keys,
             values,
@@ -103,5 +108,5 @@ class NoisyRecall(Varied):
         return ((np.cumsum(told, axis=1) > told) & told).any(-1) & inside
 
     def loss(self, y: Tensor, target: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Cross-entropy in nats, over the steps where a value is due, or over all."""
-        return Task.loss(self, y, target) if self.every else super().loss(y, target, mask)
+        """Cross-entropy in nats, over the steps where a value is due, or over all that have a next token."""
+        return Task.loss(self, y[:, :-1], target[:, :-1]) if self.every else super().loss(y, target, mask)

@@ -19,6 +19,8 @@ from orthobench.tasks.metric import Metric
 from orthobench.tasks.scaled import LAST_ACCURACY, LAST_SCORE, scaled
 from orthobench.tasks.synthetic import Arrays
 
+CERTAIN = 1 - 1e-9  # probability of an answer that need not be told
+
 Labels = Literal["last", "every"]
 
 
@@ -58,6 +60,11 @@ class Tracking(Varied):
         entropy_S = -(law_SO * np.log(np.where(law_SO > 0, law_SO, 1))).sum(1)
         self.last_chance = float(highest_S[self._states() - 1].mean())
         self.chance = self._expected(highest_S)
+        if max(self.chance, self.last_chance) > CERTAIN:
+            raise ConfigError(
+                f"task.length=[{length[0]},{length[1]}]: the answer is the same for all tokens; take longer sequences, "
+                "or a task whose tokens decide it."
+            )
         self.baseline = {"loss": self._expected(entropy_S), "accuracy": self.chance}
         self.baseline |= {name: 0.0 for name in self.metrics if name.endswith("score")}
         self.baseline |= {"last_accuracy": self.last_chance} if self.labels == "every" else {}
@@ -86,7 +93,7 @@ class Tracking(Varied):
 
     @abstractmethod
     def track(self, u_BT: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Tokens and the state after every one of them, (B, T) both, from uniform numbers."""
+        """Tokens and the answer after every one of them, (B, T) both, from uniform numbers."""
 
     @abstractmethod
     def law(self, states: int) -> np.ndarray:
@@ -95,11 +102,11 @@ class Tracking(Varied):
     def sequences(self, u_BW: np.ndarray) -> Arrays:
         low, high = self.span
         length = low + self.stride * whole(u_BW[:, :1], 0, (high - low) // self.stride)
-        x, state = self.track(u_BW[:, 1:])
+        x, answer = self.track(u_BW[:, 1:])
         step = np.arange(1, self.length + 1)
         inside = step <= length
         due = step == length if self.labels == "last" else inside & ((step - 1) % self.stride == 0)
-        return x * inside, state * due, due.astype(np.float32)
+        return x * inside, answer * due, due.astype(np.float32)
 
     @classmethod
     def declared(cls) -> tuple[Metric, ...]:

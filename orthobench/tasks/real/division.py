@@ -23,7 +23,7 @@ class Division:
         val_share: share of the training rows, or groups, for validation.
         test_share: share of all rows, or groups, for the test.
         seed: of the validation part; the test part is the same for every seed.
-        group: what the groups are called; null where there are none.
+        group: what the groups are called; None where there are none.
     """
 
     val_share: float
@@ -37,7 +37,7 @@ class Division:
         Args:
             given: those that the file names.
             N: number of rows.
-            groups: the group of every row, (N,); null where there are none.
+            groups: the group of every row, (N,); None where there are none.
             path: the file, for messages.
 
         Raises:

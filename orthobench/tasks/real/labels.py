@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from orthobench.datasets.sequences import Sequences
-from orthobench.datasets.words import has_fraction, otherwise, pairs_alike, shown
+from orthobench.datasets.words import has_fraction, is_number, otherwise, pairs_alike, shown
 from orthobench.errors import DataError
 
 Role = Literal["auto", "class", "value"]
@@ -15,28 +15,38 @@ FEW = 20  # sequences, of fewer nothing is concluded
 
 
 def objective_of(stored: Sequences, target: Role, path: Path | str) -> Literal["classify", "regress"]:
-    """Look whether classes or values are to be predicted; `auto` takes numbers with a fraction for values.
+    """Look whether classes or values are to be predicted; `auto` takes what the file says, or else numbers with a
+    fraction for values.
 
     Raises:
-        DataError: values are asked for, and y has words; or `auto` cannot tell: y has many numbers with a fraction and
-            also words, or whole numbers of which most are there once, as values in a small unit are.
+        DataError: values are asked for, and y has words; or `auto` cannot tell: y has numbers with a fraction in most
+            sequences and also words, or names or whole numbers of which most are there once, as values are.
     """
     y, words = stored.y, stored.y.dtype.kind in "US"
     if target == "value" and words:
         raise DataError(f"{path}: task.target=value needs numbers, and y has words such as {_word(stored)!r}.")
-    if target != "auto":
-        return "classify" if target == "class" else "regress"
+    role = stored.declared if target == "auto" else target
+    if role is not None:
+        return "classify" if role == "class" else "regress"
+    different = len(np.unique(y))
     if words:
-        fractions = [name for name in np.unique(stored.names).tolist() if has_fraction(name)]
-        if len(fractions) > len(y) / 2:
+        names = stored.names.tolist()
+        fraction = next(filter(has_fraction, names), None)
+        numbers = sum(is_number(name) for name in names)
+        if numbers > len(y) / 2 and (fraction is not None or (len(y) >= FEW and different > len(y) / 2)):
+            number = fraction or next(filter(is_number, names))
             raise DataError(
-                f"{path}: y has {len(fractions)} different numbers such as {fractions[0]}, and words such as "
+                f"{path}: y has {numbers} numbers such as {number} in {len(y)} sequences, and words such as "
                 f"{_word(stored)!r}: values must be numbers throughout, and task.target=class takes all for names."
             )
+        if len(y) >= FEW and different > len(y) / 2:
+            raise DataError(
+                f"{path}: y has {different} different names such as {_word(stored)!r} in {len(y)} sequences: "
+                "write values as plain numbers, or say task.target=class where they are names."
+            )
         return "classify"
-    if stored.values or (y.dtype.kind == "f" and not (y == np.floor(y)).all()):
+    if y.dtype.kind == "f" and not (y == np.floor(y)).all():
         return "regress"
-    different = len(np.unique(y))
     if len(y) >= FEW and different > len(y) / 2:
         raise DataError(
             f"{path}: y has {different} different whole numbers in {len(y)} sequences: say task.target=value "
@@ -48,7 +58,7 @@ def objective_of(stored: Sequences, target: Role, path: Path | str) -> Literal["
 def _word(stored: Sequences) -> str:
     """A name that is no number, where there is one."""
     names = np.unique(stored.names).tolist()
-    return next((name for name in names if not has_fraction(name) and not name.isdecimal()), names[0])
+    return next((name for name in names if not is_number(name)), names[0])
 
 
 def classes_of(stored: Sequences, path: Path | str) -> list[str]:

@@ -95,7 +95,7 @@ class TIMIT(Task):
 
     @property
     def baseline_reason(self) -> str | None:  # type: ignore[override]
-        """Why there is no baseline; null when there is one."""
+        """Why there is no baseline; None when there is one."""
         return None if self.baseline else "the corpus is licensed, and its score was not measured"
 
     def check(self) -> None:

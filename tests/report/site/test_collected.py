@@ -20,7 +20,9 @@ from tests.report.site.conftest import few, undrawn
 
 
 def test_every_recorded_number_is_there_with_its_place(data: dict[str, Any], results: Path) -> None:
-    for line in records.read(results, "fair/cued_copying"):
+    lines = records.read(results, "fair/cued_copying")
+    assert lines
+    for line in lines:
         run = data["runs"][line.run_id]
         (place,) = run["places"]
         assert (place["table"], place["row"], place["seed"]) == ("fair/cued_copying", line.row, line.seed)

@@ -138,6 +138,7 @@ def test_norms_lie_between_the_bounds() -> None:
         found = summary(exp.model, exp.task.batch("val", 0, 0)[0][:4])
     order = [found[name] for name in ("jacobian/lower", "jacobian/min", "jacobian", "jacobian/max", "jacobian/upper")]
     assert order == sorted(order)
+    assert 0 < order[0] < order[2] < order[-1]
 
 
 @pytest.mark.parametrize("model", ["ncgru", "ugru", "lstm"])
