@@ -109,7 +109,7 @@ def run_jointly(together: Stacked, followers: list[Follower]) -> list[tuple[int,
             norms = _norms(gradients)
             notes.look(losses, norms, first.trainer.global_step + made + 1)
             _clip(gradients, norms, first.trainer)
-            factor = _factor(first.learner, first.trainer.global_step + made)
+            factor = first.learner.factor(first.trainer.global_step + made)
             move(one.pending(g, factor) for one, g in zip(moved, gradients, strict=True))
             if settles:
                 _settle(packed, learners, gradients, factor)
@@ -205,12 +205,6 @@ def _settle(packed: Packed, learners: list[Learner], gradients: list[Tensor], fa
         for p in learner.model.parameters():
             p.grad = None
     packed.load(models)
-
-
-def _factor(learner: Learner, step: int) -> float:
-    """Factor of the schedule on the rates of a step."""
-    length = learner.duration
-    return learner.schedule.factor(step, length.steps or step + 1, length.epochs(step))
 
 
 def _norms(gradients: list[Tensor]) -> Tensor:

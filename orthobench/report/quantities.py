@@ -9,6 +9,7 @@ from orthobench.study.statistics.status import Interval, clipped
 
 NOTHING = ""
 ROUNDING = 1e-9
+LOSSES = 3  # decimals, from which on numbers are compared by their ratios
 Ends = tuple[float | None, float | None]  # of a metric's values
 
 
@@ -67,12 +68,17 @@ Shown = str | Quantity
 
 
 def digits(value: float | None, decimals: int) -> str:
-    """A number with so many decimals, or two digits where these would be wrong by a tenth or more; empty for none."""
+    """A number with so many decimals, or two digits where these would show too little of it; empty for none.
+
+    One or two decimals are for scores and times, of which less is nothing; more are for losses, which are compared by
+    their ratios, and may be wrong by a tenth at most.
+    """
     if value is None:
         return NOTHING
     if value == inf:
         return "beyond"
-    if value and abs(value) < 5 * 10.0**-decimals:
+    least = 0.5 if decimals < LOSSES else 5
+    if value and abs(value) < least * 10.0**-decimals:
         return f"{value:.2g}"
     return f"{value:,.{decimals}f}"
 

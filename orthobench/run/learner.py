@@ -148,15 +148,15 @@ class Learner(LeanModule):
         self._finish()
 
     def configure_optimizers(self) -> Any:
-        length = self.duration
         if isinstance(self.schedule, Constant):
             return self.optimizer
-
-        def factor(step: int) -> float:
-            return self.schedule.factor(step, length.steps or 0, length.epochs(step))
-
-        scheduler = LambdaLR(self.optimizer, factor)
+        scheduler = LambdaLR(self.optimizer, lambda step: self.factor(step))  # a method's state would be saved
         return {"optimizer": self.optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
+
+    def factor(self, step: int) -> float:
+        """Factor of the schedule on the rates of a step."""
+        length = self.duration
+        return self.schedule.factor(step, length.steps or step + 1, length.epochs(step))
 
     def optimizer_step(self, *args: Any, **kwargs: Any) -> None:
         super().optimizer_step(*args, **kwargs)

@@ -10,7 +10,7 @@ import pytest
 
 from orthobench.report.document import Document, Grid, Section, of_table, runs, shortened
 from orthobench.report.markup import csv_text, latex, markdown
-from orthobench.report.quantities import Quantity, exact, horizon, number, ranked, spread
+from orthobench.report.quantities import Quantity, digits, exact, horizon, number, ranked, spread
 from orthobench.report.site.collected import grid_lines
 from orthobench.report.site.long_lists import table_rows
 from orthobench.report.site.plots import LinkedCell, LinkedTable
@@ -144,3 +144,15 @@ def test_the_lines_of_a_grid_are_texts_and_numbers() -> None:
     found = grid_lines(Grid(["cell", "score"], [["a", Quantity(0.5, 2, half=0.125)], ["b", ""]]))
     assert found["rows"] == [["a", "0.50 ± 0.12"], ["b", ""]]
     assert found["numbers"] == [[None, 0.5], [None, None]]
+
+
+@pytest.mark.parametrize(
+    ("value", "decimals", "text"),
+    [
+        (5.38e-5, 4, "5.4e-05"), (4.99e-4, 4, "0.0005"), (2.46e-4, 4, "0.00025"), (6.2e-4, 4, "0.0006"),
+        (0.0, 4, "0.0000"), (0.032, 2, "0.03"), (0.004, 2, "0.004"), (0.094, 1, "0.1"), (1234.5, 1, "1,234.5"),
+        (None, 2, ""),
+    ],
+)  # fmt: skip
+def test_a_number_shows_enough_of_itself(value: float | None, decimals: int, text: str) -> None:
+    assert digits(value, decimals) == text

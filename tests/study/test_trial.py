@@ -1,12 +1,14 @@
 """A trial is followed by its validation curve: it is pruned, resumed, waited for, or found finished."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from orthobench.errors import StorageError
+from orthobench.launch.processes import TIMED_OUT
 from orthobench.recording.digest import read_sealed
 from orthobench.recording.run_folder import read
 from orthobench.study.catalogue import SHIPPED
@@ -188,3 +190,20 @@ def test_a_point_that_is_no_number_is_not_reported(work: TrialRun, monkeypatch: 
     seen: list[Any] = []
     follow(work, lambda step, value: bool(seen.append((step, value))))
     assert json.dumps(seen) == "[[2, 0.5]]"
+
+
+def test_a_trial_has_the_time_of_a_job(work: TrialRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = []
+
+    class Late(Trained):
+        code = TIMED_OUT
+
+        def __init__(self, command: Any, place: Any) -> None:
+            super().__init__(command, place)
+            limits.append(command.timeout)
+
+    monkeypatch.setattr(module, "Process", Late)
+    timed = replace(work, run=SweepRun(WORDS, SHIPPED.settings([*WORDS, "runs_root=runs", "timeout=3"])))
+    outcome = follow(timed, lambda step, value: False)
+    assert (outcome.status, limits) == ("failed", [3.0]), "it is not begun again"
+    assert "time" in outcome.reason

@@ -67,6 +67,15 @@ def test_best_prints_commands_that_can_be_run(sweep: Path, capsys: pytest.Captur
     assert capsys.readouterr().out.count("trainer.max_steps=500") == 2
 
 
+def test_best_lifts_the_limit_of_a_recipe_again(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["model=lstm", *ADDING, "recipe=none"]
+    run(Path("runs"), *words)
+    assert main(["best", "runs"]) == 0
+    told = shlex.split(capsys.readouterr().out.splitlines()[-1])[1:]
+    longer = SHIPPED.settings([*words, "trainer.max_steps=20"])
+    assert SHIPPED.settings(told).digest == longer.digest, "a sweep of so many steps has this run, too"
+
+
 def test_best_trains_no_shorter_than_before(sweep: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["best", "runs", "model=gru", "--steps", "10"]) == ConfigError.exit_code
     assert "--steps 10 is not longer than the run, which has 10: give more." in capsys.readouterr().err

@@ -133,11 +133,12 @@ def plan_table(one: SelectedTable) -> Plan:
     lines = [*records.read(one.results, table.name), *one.of_like]
     known = {(line.preset, line.row, line.seed): line for line in lines}
     due, cells = one.due(), cells_of(table) if table.search else ()
+    own = ComposedTable(table, composed.preset)  # which composes no file again for every row
     found = Plan([], due.recorded, {}, due.later, one.results, due.searched)
     for row, seeds in due.seeds.items():
         jobs = table.runs(composed.preset, seeds, [row])
         try:
-            _refuse_changes(composed, row, jobs[0].seed)
+            _refuse_changes(composed, own, row, jobs[0].seed)
             settings = [composed.settings(row, job.seed) for job in jobs]
         except ConfigError as error:
             if not _waits_for_a_model(table, row):
@@ -145,14 +146,14 @@ def plan_table(one: SelectedTable) -> Plan:
             found.refused[f"{table.name} {row}"] = str(error.__cause__ or error)
             continue
         price, place = cost(settings[0]), cells.index(table.variants[row].base) if cells else 0
-        for job, own in zip(jobs, settings, strict=True):
+        for job, run in zip(jobs, settings, strict=True):
             line = known.get((job.preset, job.row, job.seed))
-            why = None if line is None else why_other(line, own)
+            why = None if line is None else why_other(line, run)
             if line is not None and why is None:
                 found.recorded += 1
                 continue
-            stale = why_stale(own) if line is None else f"run {line.run_id} is recorded, {why}."
-            found.runs.append(PlannedRun(table, job, own, price, timed, stale, place))
+            stale = why_stale(run) if line is None else f"run {line.run_id} is recorded, {why}."
+            found.runs.append(PlannedRun(table, job, run, price, timed, stale, place))
     found.runs.sort(key=lambda run: (run.place, run.cost))
     return found
 
@@ -179,7 +180,18 @@ def _waits_for_a_model(table: Table, row: str) -> bool:
     return any(group in ("model", "task") and name not in table.files.options(group) for group, name in chosen)
 
 
-def _refuse_changes(composed: ComposedTable, row: str, seed: int) -> None:
+def _refuse_changes(composed: ComposedTable, own: ComposedTable, row: str, seed: int) -> None:
+    """Refuse further words that change the numbers of a table.
+
+    Args:
+        composed: the table with these words.
+        own: the same without them.
+        row: the row.
+        seed: one of its seeds.
+
+    Raises:
+        ConfigError: they do.
+    """
     if not composed.extra:
         return
     changed, name = composed.unfitted(row, seed), composed.table.name
@@ -187,7 +199,7 @@ def _refuse_changes(composed: ComposedTable, row: str, seed: int) -> None:
         raise ConfigError(
             f"data.verify=false does not apply to {name}: a table holds numbers of published data, so leave it out."
         )
-    if changed.run_id == ComposedTable(composed.table, composed.preset).unfitted(row, seed).run_id:
+    if changed.run_id == own.unfitted(row, seed).run_id:
         return
     raise ConfigError(
         f"{' '.join(composed.extra)} changes the numbers of {name}; only its own settings fill it, so leave that out."

@@ -42,8 +42,8 @@ class ComposedTable:
         search, own = self.table.search, self.table.seeds[0] if seed is None else seed
         searches = search is not None and own in search.seeds  # those have further words
         known = self._rows.get((row, searches))
-        if known is not None and seed is not None:
-            return known if seed == known.run["seed"] else known.with_seed(seed)
+        if known is not None:
+            return known if own == known.run["seed"] else known.with_seed(own)
         found = self.unfitted(row, seed)
         if found.run["params"] is not None:
             with self._told(row):
