@@ -185,7 +185,7 @@ class _Wrong:
         """
 
     def foreign(self) -> int | None:
-        """Size of it; None where there is none."""
+        """Size of it; null where there is none."""
 
     def old(self) -> None:
         """Cell of a paper."""

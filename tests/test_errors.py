@@ -97,7 +97,6 @@ BAD = [
     ("timeout=1", "timeout=1 has no effect on a single run: add -m"),
     ("ensemble=true", "has no effect on a single run: add -m and several seeds"),
     ("cell=lstm", "name the table of this row, with experiment="),
-    ("schedule=step schedule.milestones=[-1,2]", "it must be >= 0"),
     # refused
     ("trainer.callbacks=[]", "trainer.callbacks"),
     ("trainer.enable_progress_bar=true", "trainer.enable_progress_bar=True is refused"),
@@ -154,6 +153,7 @@ def test_refused_with_one_sentence(word: str, message: str, capsys: pytest.Captu
             "schedule=linear goes by the steps of the whole run, and trainer.max_time=00:00:01:00 alone ends this one",
         ),
         (["params=3"], "params=3 is too small"),
+        (["schedule=step", "schedule.milestones=[-1,2]"], "it must be >= 0"),
         (["params=1e12"], "params=1000000000000 is too large with up to 16384 hidden units"),
         (["params=21764", "model.hidden_size=10"], "model.hidden_size=10 beside params=21764, which makes it 190"),
         (["params=21764", "model.layer_sizes=[9,9]"], "model.layer_sizes= says how large"),

@@ -31,6 +31,7 @@ model={model['name']} is a feed-forward model, and task={name} has sequences: {u
 model={model['name']} reads sequences, and task={name} has none: {use}.
 stopping.{key}={filled[key]} is no metric of this task: {known}
 {group}={shown} is not known: {told}
+{word} has no effect on a single run: {OF_SWEEPS[name]}.
 {key}= is not a setting: {_place(key, values)}
 {key}={name} is not known: {told}
 {missing}

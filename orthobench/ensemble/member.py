@@ -39,7 +39,7 @@ class MemberLearner(Learner):
 
     def training_step(self, batch: Batch, index: int) -> Tensor:
         loss, self._gradients = self.meeting.meet(_key("train", batch), (self, batch), self.together.train)
-        self.loss = loss
+        self.note(loss, index)
         return loss
 
     def backward(self, loss: Tensor, *args: Any, **kwargs: Any) -> None:

@@ -152,7 +152,7 @@ def _is_end(text: str, values: list[str]) -> bool:
 def worth(found: SearchedTable) -> Grid:
     """The effects of the table's design, where it has one of which all cells are complete."""
     headers = ["design", "effect", "log-odds that a seed solves it", "factor of the horizon", "score"]
-    headers += [f"score at {middle(found.lengths):,}"] * bool(found.lengths)
+    headers += [f"score at {middle(found.lengths):,}"] if found.lengths else []
     rows = []
     for one in effects(found):
         scores = [NOTHING if own is None else _effect(*own) for own in (one.score, one.far)]

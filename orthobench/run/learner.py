@@ -56,9 +56,13 @@ class Learner(LeanModule):
     def training_step(self, batch: Batch, index: int) -> Tensor:
         loss, state = self.step(batch, self._before("train", index % self.duration.epoch_batches == 0))
         self._keep("train", state)
-        before, told = index % self.duration.accumulate, loss.detach()
-        self.loss = told if self.loss is None or not before else self.loss + (told - self.loss) / (before + 1)
+        self.note(loss.detach(), index)
         return loss
+
+    def note(self, loss: Tensor, index: int) -> None:
+        """Keep the loss of a training batch, as a part of the mean over those of its step."""
+        before = index % self.duration.accumulate
+        self.loss = loss if self.loss is None or not before else self.loss + (loss - self.loss) / (before + 1)
 
     def validation_step(self, batch: Batch, index: int, dataloader_idx: int = 0) -> None:
         self._measure("test" if dataloader_idx else "val", batch, index)

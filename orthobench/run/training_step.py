@@ -77,7 +77,7 @@ class TrainingStep:
 
     @cached_property
     def _is_captured(self) -> bool:
-        """Whether every layer is run by a captured engine; evaluated once, when the model is on its final device."""
+        """Return True if every layer is run by a captured engine; looked up once, on the model's final device."""
         engines = {name for name, _ in self.model.engines()}
         return self.model.checkpoint is None and bool(engines) and engines <= CAPTURED
 

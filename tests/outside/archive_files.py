@@ -57,7 +57,7 @@ def ts(draw: Draw, folder: Path) -> None:
     for n, own in enumerate(values):
         np.testing.assert_array_equal(found.x[n, : found.lengths[n]].T, own)
     expected = [*labels, *(others if pair else [])]
-    assert found.values == numeric
+    assert found.declared == ("value" if numeric else "class")
     assert (
         (found.y.tolist() == [number(label) for label in expected]) if numeric else (found.names.tolist() == expected)
     )

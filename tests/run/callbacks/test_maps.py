@@ -194,7 +194,7 @@ def test_there_is_nothing_without_a_constraint(watcher: Orthogonality) -> None:
 @pytest.mark.parametrize(("step", "rows"), [(1, 0), (9, 0), (10, 1), (15, 0), (20, 1)])
 def test_measures_at_the_start_and_at_the_steps_that_are_due(watcher: Orthogonality, step: int, rows: int) -> None:
     watcher.on_train_start(trainer(), module(EYE))
-    watcher.on_train_batch_end(trainer(step), module(EYE))
+    watcher.on_train_batch_end(trainer(step), module(EYE), None, None, 0)
     assert watcher.curve.of("orthogonality") == [[0, 0.0], [step, 0.0]][: 1 + rows]
 
 
