@@ -201,8 +201,9 @@ def fair_table(table: Table, results: Path, preset: str = FULL, cells: Collectio
     curves = {case: composed.lengths(row) for case, row in rows.items()}
     name = score.name.removeprefix("test/")
     _refuse_other_baselines(entries, path)
-    for entry in entries:
-        if composed.baseline(timed_row(entry.rows), name) is not None:
+    known = {case for case, row in rows.items() if composed.baseline(row, name) is not None}
+    for entry in (entry for entry in entries if entry.lines):
+        if entry.case in known:
             refuse_lost(entry.lines, f"baseline/{name}", path)
         refuse_gaps(entry.lines, entry.score, curves[entry.case][0], path)
     lengths = max((found for found, _ in curves.values()), default=())
