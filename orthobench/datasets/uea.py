@@ -71,7 +71,7 @@ def _file(path: Path) -> tuple[list[np.ndarray], list[str], bool, list[str]]:
     header, first = _header(lines)
     numeric, dimensions = _is_true(header, "targetlabel"), header.get("dimensions", "")
     steps = header.get("serieslength", "") if _is_true(header, "equallength") else ""
-    classes = header.get("classlabel", "").split()[1:] if not numeric else []
+    classes = set(map(alike, header.get("classlabel", "").split()[1:])) if not numeric else set()
     if _is_true(header, "timestamps"):
         raise DataError(f"{path} has timestamps, which are not read: give every step its values alone.")
     if first is not None and not numeric and not _is_true(header, "classlabel"):
@@ -92,7 +92,7 @@ def _file(path: Path) -> tuple[list[np.ndarray], list[str], bool, list[str]]:
         for what, told, found in (("dimensions", dimensions, one.shape[1]), ("seriesLength", steps, len(one))):
             if told.isdecimal() and int(told) != found:
                 raise DataError(f"{path}, line {number}: {found} where @{what} says {told}; correct either.")
-        if classes and label.strip() and alike(label) not in map(alike, classes):
+        if classes and label.strip() and alike(label) not in classes:
             raise DataError(f"{path}, line {number}: the class {shown(label)} is none of those of @classLabel; add it.")
         series.append(one)
         labels.append(label)

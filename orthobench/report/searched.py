@@ -155,9 +155,10 @@ def worth(found: SearchedTable) -> Grid:
     headers += [f"score at {middle(found.lengths):,}"] if found.lengths else []
     rows = []
     for one in effects(found):
-        scores = [NOTHING if own is None else _effect(*own) for own in (one.score, one.far)]
+        told = (one.score, one.far) if found.lengths else (one.score,)
         horizon = NOTHING if one.horizon is None else _factor(*one.horizon)
-        rows.append([one.family, one.name, _effect(*one.solved), horizon, *scores][: len(headers)])
+        scores = (NOTHING if own is None else _effect(*own) for own in told)
+        rows.append([one.family, one.name, _effect(*one.solved), horizon, *scores])
     return Grid(headers, rows, subject="effects, each beside the first level of its factor, with 95 % intervals")
 
 

@@ -30,6 +30,10 @@ class Duration:
         """Optimizer steps of an epoch."""
         return max(self.epoch_batches // self.accumulate, 1)
 
+    def ends_step(self, index: int) -> bool:
+        """Return True if the training batch `index` is the last of those whose gradients one step takes together."""
+        return (index + 1) % self.accumulate == 0
+
     def epochs(self, steps: int) -> int:
         """Whole epochs in `steps`."""
         return steps * self.accumulate // self.epoch_batches

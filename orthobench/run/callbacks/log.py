@@ -39,10 +39,6 @@ class Log(Remembering):
         """Return True if `step` is one of those to measure."""
         return step % self.every == 0
 
-    def ends_step(self, index: int) -> bool:
-        """Return True if a batch is the last of those whose gradients one step adds up."""
-        return (index + 1) % self.duration.accumulate == 0
-
     def write(self, trainer: Trainer, values: dict[str, float]) -> None:
         """Record values at the current step."""
         step = trainer.global_step
@@ -72,7 +68,7 @@ class LogAtSteps(LogAtStart):
     """Base of those that measure every so many steps."""
 
     def on_train_batch_end(self, trainer: Trainer, module: Learner, outputs: Any, batch: Any, index: int) -> None:  # type: ignore[override]
-        if self.ends_step(index):
+        if self.duration.ends_step(index):
             self.after_step(trainer, module)
 
     def after_step(self, trainer: Trainer, module: Learner) -> None:

@@ -132,7 +132,7 @@ class Saver(Callback):
             self._random = None
 
     def on_train_batch_end(self, trainer: Trainer, module: Learner, outputs: Any, batch: Any, index: int) -> None:  # type: ignore[override]
-        if (index + 1) % module.duration.accumulate:
+        if not module.duration.ends_step(index):
             return  # a checkpoint holds no half-accumulated gradients
         stop = self._asked() is not None
         if (index + 1) % module.duration.val_every == 0 and not stop:

@@ -15,6 +15,7 @@ from orthobench.run.callbacks.baseline import BaselineCrossing
 from orthobench.run.callbacks.generalisation_gap import gaps, train_scores
 from orthobench.run.callbacks.saver import Saver, _better
 from orthobench.run.learner import Learner
+from orthobench.tasks.duration import Duration
 from orthobench.tasks.metric import ACCURACY, Metric
 from tests.run.callbacks.watching import SHORT, SMALL, finished, steps
 
@@ -25,7 +26,7 @@ def results(value: float, loss: float, name: str = "accuracy") -> dict[str, floa
 
 def test_no_half_accumulated_gradients_are_saved() -> None:
     saved: list[int] = []
-    duration = SimpleNamespace(duration=SimpleNamespace(accumulate=3, val_every=60))
+    duration = SimpleNamespace(duration=Duration(60, 3, None, 60))
     for index in range(9):
         due = SimpleNamespace(_asked=lambda: None, is_due=lambda: True, save=lambda _, at=index: saved.append(at))
         Saver.on_train_batch_end(cast("Any", due), cast("Any", None), cast("Any", duration), None, None, index)
