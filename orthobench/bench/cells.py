@@ -30,9 +30,10 @@ LAYERS = {"lem": "LEM", "cornn": "coRNN", "unicornn": "UnICORNN", "antisymmetric
 
 def measure(bench: Bench) -> Iterator[Row]:
     """All rows of this file."""
+    sizes = ((128, 16, 20),) if bench.quick else ((128, 50, 200), (128, 32, 1000))
     for model in MODELS:
-        yield from compare(bench, model, 128, 50, 30 if bench.quick else 200)
-    for n, B, T in ((128, 50, 30),) if bench.quick else ((128, 50, 200), (128, 32, 1000)):
+        yield from compare(bench, model, *sizes[0])
+    for n, B, T in sizes:
         yield from beside_scornn(bench, n, B, T)
 
 

@@ -92,7 +92,7 @@ def _measure(options: Any, apart: str | None) -> int:
 
     end = None if options.budget is None else time.monotonic() + seconds(options.budget)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    bench = Bench(device, 0.7 if options.quick else 8.0, 3, 9 if options.quick else 15, options.quick)
+    bench = Bench(device, 0.7 if options.quick else 8.0, 3, 9 if options.quick else 15, quick=options.quick)
     name = apart or "speed"
     rows, table, page = [], Appended(options.output / f"{name}.csv"), options.output / f"{name}.md"
     torch.set_num_threads(1)
