@@ -10,6 +10,7 @@ from collections.abc import Collection
 from functools import cache
 from math import isfinite
 from pathlib import Path
+from typing import Any
 
 from orthobench.config.words import key, value
 from orthobench.report import drawing, searched, searched_figures
@@ -17,11 +18,15 @@ from orthobench.report.document import Grid
 from orthobench.report.markup import markdown_table
 from orthobench.report.renewing import renew
 from orthobench.study.catalogue import SHIPPED
-from orthobench.study.tables.table import SEARCHED
+from orthobench.study.tables.composed import ComposedTable
+from orthobench.study.tables.search import TRIAL
+from orthobench.study.tables.table import FULL, SEARCHED, Table
 from orthobench.study.verdicts.factorial import middle
 from orthobench.study.verdicts.fair import fair_table
-from orthobench.study.verdicts.searched import GROUPS, UNLEARNT, UNSOLVED, SearchedCell, SearchedTable, searched_table
-from orthobench.study.verdicts.searched_claims import FAILED, UNRUN, outcomes
+from orthobench.study.verdicts.searched import SearchedTable, searched_table
+from orthobench.study.verdicts.searched_cell import GROUPS, UNLEARNT, UNSOLVED, SearchedCell
+from orthobench.study.verdicts.searched_claims import FAILED, UNRUN, outcomes, rows_of
+from orthobench.study.verdicts.trials import solved
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS, FOLDER = ROOT / "results", ROOT / "docs" / "results"
@@ -39,17 +44,20 @@ HEAD = """\
 # The answer
 
 Which cell holds memory best? [The second protocol](../explanation/fair2.md) asks it with a search for each cell.
-This page is made from the records, by `python scripts/answer.py --write`. It names the rows that are complete, and
-says nothing else of others. [All numbers](../../results/tables/fair2.md).
+This page is made from the records, by `python scripts/answer.py --write`. It covers only cells whose search and ten
+reported seeds are complete. [All numbers](../../results/tables/fair2.md).
 """
 LEGEND = """\
 A seed *solves* a case when its validation score is at least 0.99 three times in a row, where 0 is the trivial predictor
 and 1 is perfect; *steps* says when. The *horizon* is the longest test up to which their median is above 0.9.
 *score*: median and quartiles of all ten seeds, in the range of training. *ms a step*: a training step on one thread.
+The order-blind predictor knows which tokens were shown, and not when.
 """
 TESTED = """\
 Cells are compared in the range of training, by one-sided exact tests that are paired by seed, with Holm's correction
-over the claims of a table. Ten seeds allow no p below 0.001 before it.
+over the claims of a table. Ten seeds allow no p below 1/1,024 before it. A test knows the spread of seeds at the chosen
+trial; another search may choose another. *held in training*: the medians say otherwise at a tested length.
+*written* counts runs of this table; what the first protocol found for the same case, with seeds 1 to 5, was known.
 """
 
 
@@ -79,15 +87,16 @@ def contradictions() -> str:
     """What contradicts a claim of a paper, and what contradicts the first protocol."""
     against = [
         f"A claim after {one.stated.source} is not held: *{one.stated.claim.rstrip('.')}* ({budget(found)}: "
-        f"{one.detail}{beside(found)})."
+        f"{one.detail}{beside(found)}{edge(found, one.stated.test)})."
         for found in tables().values()
         for one in outcomes(found)
         if one.word == FAILED and one.stated.source
     ]
     papers = against or ["No complete row contradicts a claim of a paper."]
     changes = [f"{budget(found)}, {told}." for found in cases() if (told := changed(found))]
-    first = [f"The [first protocol](findings.md) is contradicted, too. {' '.join(changes)}"] if changes else []
-    alike = "No complete cell held a case in the [first protocol](findings.md) and fails here, or the other way round."
+    by = "The [first protocol](findings.md), which has 2,000 steps and no search,"
+    first = [f"{by} has another answer. {' '.join(changes)}"] if changes else []
+    alike = f"{by} has no other answer: no network held a case there and fails here, or the other way round."
     return " ".join([*papers, *(first or [alike])])
 
 
@@ -96,16 +105,36 @@ def beside(found: SearchedTable) -> str:
     return "" if any(cell.group < UNSOLVED for cell in complete(found)) else "; no other complete cell solves it either"
 
 
+def edge(found: SearchedTable, test: dict[str, Any]) -> str:
+    """Tell which cells of a claim were searched to the end of a range, so that a longer one may change the answer."""
+    cells = [cell for cell in complete(found) if cell.name in rows_of(test)]
+    told = [f"{cell.name} ({', '.join(ends)})" for cell in cells if (ends := searched.ends_of(found, cell))]
+    return f"; chosen at the end of what was searched: {', '.join(told)}" if told else ""
+
+
+def network(table: Table, row: str) -> dict[str, Any]:
+    """The settings of a row's model without those that a search chooses, which are no other network."""
+    model = ComposedTable(table, FULL).settings(row).model
+    chosen = table.files.searched(table.chosen(row)["model"])
+    return {name: one for name, one in model.items() if name not in chosen}
+
+
 def changed(found: SearchedTable) -> str:
-    """Tell which complete cells held a case after 2,000 steps and do not solve it, or did not learn it and solve it."""
+    """Tell which complete cells held a case after 2,000 steps and do not solve it, or did not learn it and solve it.
+
+    A cell that is another network today, of another width or with another gate, is left out.
+    """
     if found.table.name not in BEFORE:
         return ""
     name, case = BEFORE[found.table.name]
     first = fair_table(SHIPPED.table(name), RESULTS)
-    before = {entry.model: first.horizon(entry) for entry in first.at(case) if entry.whole}
+    before = {entry.model: entry for entry in first.at(case) if entry.whole}
     lost, won = [], []
     for cell in (cell for cell in complete(found) if cell.name in before):
-        held = before[cell.name] is not None
+        row = next(iter(before[cell.name].rows.values()))
+        if network(first.table, row) != network(found.table, f"{cell.name}_{TRIAL}0"):
+            continue
+        held = first.horizon(before[cell.name]) is not None
         if held and cell.group >= UNSOLVED:
             lost.append(cell.name)
         if cell.group < UNSOLVED and not held:
@@ -137,7 +166,7 @@ def outcome(found: SearchedTable) -> str:
     known = [(one.reached[1], one.name) for one in cells if one.group == UNSOLVED and one.reached]
     nearest = [f"{name} {score:.2f}" for score, name in sorted(known, reverse=True)[:NEAREST] if isfinite(score)]
     told = [f"{GROUPS[place].capitalize()}: {', '.join(names[place])}." for place in range(UNSOLVED) if names[place]]
-    told = told or [f"None solves it.{ended(found)}"]
+    told = [*(told or ["None solves it."]), *ended(found)]
     if nearest:
         told.append(f"The greatest median scores of cells that no seed solves: {', '.join(nearest)}.")
     if names[UNLEARNT]:
@@ -145,20 +174,20 @@ def outcome(found: SearchedTable) -> str:
     return " ".join(told)
 
 
-def ended(found: SearchedTable) -> str:
-    """Tell how many reported runs went on to the last step, as they were still improving."""
-    runs = [line for cell in complete(found) for line in cell.lines]
+def ended(found: SearchedTable) -> list[str]:
+    """Tell how many runs that do not solve the case went on to the last step, as they were still improving."""
+    runs = [line for cell in complete(found) for line in cell.lines if solved(line) is None]
     capped = sum((line.metric("steps") or 0) >= found.cap for line in runs)
-    return (
-        f" {capped} of {len(runs)} reported runs ended at the last step, before their loss was flat." if capped else ""
-    )
+    told = f"{capped} of {len(runs)} reported runs that do not solve it ended at the last step, before their loss was"
+    return [f"{told} flat: more steps may change who solves it."] if capped else []
 
 
 def far(cell: SearchedCell) -> str:
     """The median score of all reported seeds at the middle one and the last of the tested lengths."""
     scores, lengths = cell.reached_by_length, cell.lengths
     shown = dict.fromkeys((middle(lengths), lengths[-1])) if scores else {}
-    return ", ".join(f"{round(scores[length], 2) + 0:.2f} at {length:,}" for length in shown)
+    told = {length: round(scores[length], 2) + 0 for length in shown if isfinite(scores[length])}
+    return ", ".join(f"{score:.2f} at {length:,}" for length, score in told.items())
 
 
 def grid() -> str:
@@ -171,6 +200,9 @@ def grid() -> str:
             if cell.group == UNLEARNT:
                 shown["solved"] = GROUPS[UNLEARNT]
             rows.append([*shown.values(), far(cell)])
+        if found.order_blind is not None:
+            blind = {"cell": "order-blind predictor", "score": f"{found.order_blind:.2f}"}
+            rows.append([blind.get(name, "") for name in (*SHOWN, FAR)])
         parts += [f"### {found.table.title}\n", markdown_table(Grid([*SHOWN, FAR], rows))]
     return "\n".join(parts) or "No cell is complete.\n"
 

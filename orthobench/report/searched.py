@@ -15,14 +15,8 @@ from orthobench.study.statistics.ranks import FEWEST, correlation
 from orthobench.study.statistics.status import Interval
 from orthobench.study.tables.claim import StatedClaim
 from orthobench.study.verdicts.factorial import cut_off, effects, middle
-from orthobench.study.verdicts.searched import (
-    GROUPS,
-    UNSOLVED,
-    SearchedCell,
-    SearchedTable,
-    in_order,
-    searched_tables,
-)
+from orthobench.study.verdicts.searched import SearchedTable, searched_tables
+from orthobench.study.verdicts.searched_cell import GROUPS, UNSOLVED, SearchedCell, in_order
 from orthobench.study.verdicts.searched_claims import outcomes, runs_before
 
 PART = "fair2"  # the name of the document's files
@@ -122,14 +116,18 @@ def blind(found: SearchedTable) -> list[str]:
 
 def edges(found: SearchedTable) -> list[str]:
     """Name the settings of which the chosen trial has the least or greatest value of a cell's trials, unless few."""
-    told = []
-    for cell in (cell for cell in found.known if cell.complete and cell.lines and len(cell.trials) >= FEWEST):
-        trials = {trial: _searched(found, cell, trial) for trial in cell.trials}
-        chosen = trials[cell.state.chosen or 0]
-        ends = [name for name, text in chosen.items() if _is_end(text, [trial[name] for trial in trials.values()])]
-        told += [f"{cell.name} ({', '.join(ends)})"] if ends else []
+    told = [f"{cell.name} ({', '.join(ends)})" for cell in found.known if (ends := ends_of(found, cell))]
     words = "The chosen trial has the least or the greatest value of all of the cell's trials"
     return [f"{words}: {'; '.join(told)}."] if told else []
+
+
+def ends_of(found: SearchedTable, cell: SearchedCell) -> list[str]:
+    """The settings of which a complete cell's chosen trial has the least or greatest value of all, unless few."""
+    if not (cell.complete and cell.lines and len(cell.trials) >= FEWEST):
+        return []
+    trials = {trial: _searched(found, cell, trial) for trial in cell.trials}
+    chosen = trials[cell.state.chosen or 0]
+    return [name for name, text in chosen.items() if _is_end(text, [trial[name] for trial in trials.values()])]
 
 
 def _searched(found: SearchedTable, cell: SearchedCell, trial: int) -> dict[str, str]:
@@ -155,10 +153,10 @@ def worth(found: SearchedTable) -> Grid:
     headers += [f"score at {middle(found.lengths):,}"] if found.lengths else []
     rows = []
     for one in effects(found):
-        told = (one.score, one.far) if found.lengths else (one.score,)
+        told = (one.solved, one.score, *(one.far,) * bool(found.lengths))
+        on_solved, *scores = (NOTHING if own is None else _effect(*own) for own in told)
         horizon = NOTHING if one.horizon is None else _factor(*one.horizon)
-        scores = (NOTHING if own is None else _effect(*own) for own in told)
-        rows.append([one.family, one.name, _effect(*one.solved), horizon, *scores])
+        rows.append([one.family, one.name, on_solved, horizon, *scores])
     return Grid(headers, rows, subject="effects, each beside the first level of its factor, with 95 % intervals")
 
 
@@ -171,8 +169,8 @@ def cut_horizons(found: SearchedTable) -> list[str]:
 
 def changed_groups(found: SearchedTable) -> list[str]:
     """Tell how many cells are in another group than in the table that this one is like, and whether the order holds."""
-    there = {cell.name: (place, cell.group) for place, cell in in_order(found.beside)}
-    here = in_order(cell for cell in found.cells if cell.complete)
+    there = {cell.name: (place, cell.group) for place, cell in in_order(found.beside, in_seconds=False)}
+    here = in_order((cell for cell in found.cells if cell.complete), in_seconds=False)
     both = [(place, cell, *there[cell.name]) for place, cell in here if cell.name in there]
     if not both:
         return []
@@ -211,9 +209,9 @@ def _cells(found: SearchedTable, cell: SearchedCell) -> list[Shown]:
         cell.name,
         GROUPS[cell.group],
         Quantity(count, of=of, ends=cell.interval) if cell.lines else NOTHING,
-        _steps(found, cell) if cell.lines else NOTHING,
+        _steps(found, cell),
         horizon(cell) if cell.solved[0] and cell.lengths else NOTHING,
-        _quartiles(cell.reached, 2),
+        reached(cell),
         Quantity(easy, of=trials) if cell.state.learnt is not False else NOTHING,
         costs.step_of_engine(cell.cost) if cell.cost else NOTHING,
         number(cell.budget.get("parameters"), 0),
@@ -225,8 +223,10 @@ def _cells(found: SearchedTable, cell: SearchedCell) -> list[Shown]:
 
 def _steps(found: SearchedTable, cell: SearchedCell) -> Shown:
     """The quartiles of the steps until solved, `over 6,000` where a run was ended before."""
-    shown, most = _quartiles(cell.steps), f"over {found.cap:,.0f}"
-    return shown if isinstance(shown, str) else replace(shown, written=str(shown).replace("beyond", most))
+    if cell.steps is None:
+        return NOTHING
+    shown = _quartiles(cell.steps)
+    return replace(shown, written=str(shown).replace("beyond", f"over {found.cap:,.0f}"))
 
 
 def horizon(cell: SearchedCell) -> Quantity:
@@ -234,9 +234,17 @@ def horizon(cell: SearchedCell) -> Quantity:
     return Quantity(cell.horizon, before=">=" * (cell.horizon in cell.lengths[-1:]))
 
 
-def _quartiles(found: tuple[float, float, float] | None, decimals: int = 0) -> Shown:
-    if found is None or found[1] == -inf:
+def reached(cell: SearchedCell) -> Shown:
+    """The quartiles of the scores, a diverged seed's being the worst: `6 of 10 diverged` where the median is one."""
+    if cell.reached is None:
         return NOTHING
+    if cell.reached[1] == -inf:
+        return f"{cell.diverged} of {len(cell.lines)} diverged" if cell.diverged else NOTHING
+    shown = _quartiles(cell.reached, 2)
+    return replace(shown, written=str(shown).replace("-inf", "diverged")) if cell.reached[0] == -inf else shown
+
+
+def _quartiles(found: tuple[float, float, float], decimals: int = 0) -> Quantity:
     low, middle, high = found
     return Quantity(middle, decimals, ends=None if low == middle == high == inf else (low, high))
 

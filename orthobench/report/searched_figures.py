@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from orthobench.config.words import key, value
 from orthobench.report import drawing
 from orthobench.study.tables.composed import ComposedTable
-from orthobench.study.verdicts.searched import SearchedCell, SearchedTable
+from orthobench.study.verdicts.searched import SearchedTable
+from orthobench.study.verdicts.searched_cell import SearchedCell
 from orthobench.study.verdicts.trials import steps
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from orthobench.run.learner import Learner
 from orthobench.run.trainer import make_trainer, quieten
 from orthobench.study.catalogue import SHIPPED
 from orthobench.study.records.records import Line
-from orthobench.study.verdicts.searched import SearchedCell
+from orthobench.study.verdicts.searched_cell import SearchedCell
 from orthobench.study.verdicts.trials import SearchState
 from orthobench.tasks.drawn.cued_copying import CuedCopying
 from orthobench.tasks.drawn.cued_recall import CuedRecall

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from orthobench.errors import ConfigError
 from orthobench.study.catalogue import SHIPPED
 from orthobench.study.records.records import Line
 from orthobench.study.tables.parts import factors
-from orthobench.study.verdicts.factorial import cut_off, design, effects, linear, logistic
-from orthobench.study.verdicts.searched import SearchedCell
+from orthobench.study.verdicts.factorial import cut_off, design, effects, linear, logistic, welch
+from orthobench.study.verdicts.searched_cell import SearchedCell
 from orthobench.study.verdicts.trials import SearchState
 from orthobench.tasks.metric import Metric
 
@@ -25,17 +26,17 @@ THREE = {"matrix": ["free", "orthogonal"], "bias": ["default", "chrono"], "activ
 
 
 def posterior(x: np.ndarray, k: np.ndarray, n: np.ndarray, beta: np.ndarray) -> Any:
-    """The logarithm of the posterior, as the definition of log-F(1,1) says."""
+    """The logarithm of the posterior, as the definition of log-F(1,1) says; the first, the mean, has no prior."""
     p = 1 / (1 + np.exp(-x @ beta))
     likelihood = (k * np.log(p) + (n - k) * np.log(1 - p)).sum()
-    return likelihood + (beta / 2 - np.log(1 + np.exp(beta))).sum()
+    return likelihood + (beta / 2 - np.log(1 + np.exp(beta)))[1:].sum()
 
 
 @pytest.mark.parametrize("counts", [(3, 5, 7, 9), (0, 10, 0, 10), (0, 0, 0, 10)])
 def test_a_logistic_fit_is_the_mode_of_the_posterior(counts: tuple[int, ...]) -> None:
     _, x = design(FACTORS, SETTINGS)
     k, n = np.array(counts, float), np.full(4, 10.0)
-    beta = np.array([value for value, _ in logistic(x, k, n)])
+    beta = np.array([value for value, _ in logistic(x, k, n) or ()])
     best = posterior(x, k, n, beta)
     rng = np.random.default_rng(1)
     assert all(posterior(x, k, n, beta + away) < best for size in (1e-3, 1, 5) for away in rng.normal(0, size, (50, 4)))
@@ -44,7 +45,7 @@ def test_a_logistic_fit_is_the_mode_of_the_posterior(counts: tuple[int, ...]) ->
 def test_the_interval_is_that_of_the_profile() -> None:
     """Each end is where the best of a dense grid of means is 1.92 below the mode."""
     x, k, n = np.array([[1.0, -0.5], [1.0, 0.5]]), np.array([3.0, 10.0]), np.array([10.0, 10.0])
-    (mean, _), (effect, ends) = logistic(x, k, n)
+    (mean, _), (effect, ends) = logistic(x, k, n) or []
     best = posterior(x, k, n, np.array([mean, effect]))
     assert ends[1] - effect > 1.1 * (effect - ends[0]), "all of one side succeed"
     for value in ends:
@@ -53,14 +54,37 @@ def test_the_interval_is_that_of_the_profile() -> None:
 
 
 def test_factors_that_do_the_same_have_one_effect() -> None:
-    """One cell of eight solves the case, so each factor counts alike; so it is where all do, or none."""
+    """One cell of eight solves the case, so each factor counts alike."""
     names, x = design(THREE, list(product(*THREE.values())))
-    for k in ([10, 0, 0, 0, 0, 0, 0, 0], [10] * 8, [0] * 8):
-        found = dict(zip(names, logistic(x, np.array(k, float), np.full(8, 10.0)), strict=True))
-        main, *others = (found[name] for name in ("matrix=orthogonal", "bias=chrono", "activation=modrelu"))
-        for other in others:
-            assert (other[0], *other[1]) == pytest.approx((main[0], *main[1]), abs=1e-3)
-        assert main[0] < -1 if sum(k) == 10 else main[0] == pytest.approx(0, abs=1e-6)
+    found = dict(zip(names, logistic(x, np.array([10.0, *[0.0] * 7]), np.full(8, 10.0)) or (), strict=True))
+    main, *others = (found[name] for name in ("matrix=orthogonal", "bias=chrono", "activation=modrelu"))
+    for other in others:
+        assert (other[0], *other[1]) == pytest.approx((main[0], *main[1]), abs=1e-3)
+    assert main[0] < -1
+
+
+@pytest.mark.parametrize("count", [0.0, 10.0])
+def test_a_design_that_all_seeds_solve_or_none_has_no_log_odds(count: float) -> None:
+    """They would be those of the prior alone."""
+    _, x = design(THREE, list(product(*THREE.values())))
+    assert logistic(x, np.full(8, count), np.full(8, 10.0)) is None
+
+
+def test_a_cell_without_spread_makes_no_other_interval_shorter() -> None:
+    """SciPy's interval of Welch's test is the oracle for two groups; it covers the truth where half are exact."""
+    rng = np.random.default_rng(1)
+    x = np.array([[1.0, -0.5], [1.0, 0.5]])
+    one, other = rng.normal(0, 1, 10), rng.normal(1, 0.1, 7)
+    _, (value, ends) = welch(x, [list(one), list(other)]) or []
+    expected = stats.ttest_ind(other, one, equal_var=False).confidence_interval(0.95)
+    assert (value, *ends) == pytest.approx((other.mean() - one.mean(), *expected))
+    _, eight = design(THREE, list(product(*THREE.values())))
+    inside = 0
+    for _ in range(400):
+        _, (_, (low, high)), *_ = welch(eight, [[0.0] * 10] * 7 + [list(rng.normal(0, 1, 10))], 0.01) or []
+        inside += low <= 0 <= high
+    assert 0.92 <= inside / 400 <= 0.98
+    assert welch(x, [[1.0], [1.0, 2.0]]) is None, "one value has no spread"
 
 
 def test_the_interval_holds_the_true_effect() -> None:
@@ -70,7 +94,7 @@ def test_the_interval_holds_the_true_effect() -> None:
     p = 1 / (1 + np.exp(-x @ truth))
     inside = 0
     for _ in range(300):
-        _, (low, high) = logistic(x, rng.binomial(10, p).astype(float), np.full(4, 10.0))[1]
+        _, (_, (low, high)), *_ = logistic(x, rng.binomial(10, p).astype(float), np.full(4, 10.0)) or []
         inside += low <= truth[1] <= high
     assert 0.92 <= inside / 300 <= 0.99
 

@@ -24,7 +24,8 @@ from orthobench.study.statistics.ranks import correlation
 from orthobench.study.statistics.statistics import share_interval
 from orthobench.study.tables.claim import StatedClaim
 from orthobench.study.tables.composed import ComposedTable
-from orthobench.study.verdicts.searched import SearchedTable, in_order, joined, quartiles, searched_table
+from orthobench.study.verdicts.searched import SearchedTable, joined, searched_table
+from orthobench.study.verdicts.searched_cell import in_order, quartiles
 from orthobench.study.verdicts.searched_claims import outcomes, turned
 from orthobench.study.winner import of_row
 from tests.study.searched_records import CLAIMS, CONTENT, made, record

@@ -5,14 +5,18 @@ are `gru_free_default` and so on. The first level of a factor is what the others
 difference between a level and the first one, all else averaged; an interaction is a difference of such differences.
 
     solved     a logistic model, in log-odds, with a log-F(1,1) prior on every effect, without which one is infinite
-               where all seeds of one side solve the case; the 95 % interval of the profile of the posterior
+               where all seeds of one side solve the case; the 95 % interval of the profile of the posterior. There is
+               none where no seed of the design solves the case, or all do, as it would be the prior's alone
     horizon    a linear model of log2 of the horizon of every seed that solved the case, so that 1 is a factor of two;
                Student's 95 % interval, with a standard deviation that is not below that of rounding to a tested length;
                a seed that holds none of these counts as half of the shortest, for without it the others look better
-    score      a linear model of the normalised test score of every seed, in the range of training and at the middle one
-               of the tested lengths; Student's 95 % interval, with a standard deviation that is not below that of
-               rounding to 0.01; a seed that diverged, that did not learn or that scores below 0 counts as 0, which is
-               the trivial predictor. It tells something where no seed solves the case, as the others do not.
+    score      a linear model of the cells' mean normalised test score, in the range of training and at the middle one
+               of the tested lengths; Welch's 95 % interval, as cells spread differently, with standard deviations that
+               are not below that of rounding to 0.01; a seed that diverged, that did not learn or that scores below 0
+               counts as 0, which is the trivial predictor. It tells something where no seed solves the case, as the
+               others do not.
+
+All are conditional on the trial that was chosen for each cell: how far another search would move them is not known.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,7 +28,8 @@ from typing import Any
 import numpy as np
 
 from orthobench.study.statistics.status import LEVEL, Interval
-from orthobench.study.verdicts.searched import SearchedCell, SearchedTable
+from orthobench.study.verdicts.searched import SearchedTable
+from orthobench.study.verdicts.searched_cell import SearchedCell
 from orthobench.study.verdicts.trials import solved
 
 ROUNDS, CLOSE = 200, 1e-9
@@ -39,7 +44,7 @@ class Effect:
     Attributes:
         family: the beginning of the cells' names, such as `gru`.
         name: the level, such as `matrix=orthogonal`, or two of them with ` x `.
-        solved: the difference in log-odds that a seed solves the case, with its interval.
+        solved: the difference in log-odds that a seed solves the case, with its interval; None where none does, or all.
         horizon: the difference in log2 of the horizon, with its interval; None where too few seeds solve the case.
         score: the difference in the normalised score, with its interval; None where too few seeds are reported.
         far: the same at the middle one of the tested lengths; None where there is none.
@@ -47,7 +52,7 @@ class Effect:
 
     family: str
     name: str
-    solved: tuple[float, Interval]
+    solved: tuple[float, Interval] | None
     horizon: tuple[float, Interval] | None
     score: tuple[float, Interval] | None
     far: tuple[float, Interval] | None
@@ -82,12 +87,8 @@ def _of_design(family: str, factors: dict[str, dict[str, list[str]]], cells: lis
     lengths = cells[0].lengths
     step = max((log2(longer / length) for length, longer in pairwise(lengths)), default=0.0)
     on_horizon = linear(x[[i for i, _ in rows]], np.array([value for _, value in rows]), step) if rows else None
-    others = on_horizon, _on_score(x, cells), _on_score(x, cells, middle(lengths)) if lengths else None
-    return [
-        Effect(family, name, on_solved[i], *(one[i] if one else None for one in others))
-        for i, name in enumerate(names)
-        if name
-    ]
+    found = on_solved, on_horizon, _on_score(x, cells), _on_score(x, cells, middle(lengths)) if lengths else None
+    return [Effect(family, name, *(one[i] if one else None for one in found)) for i, name in enumerate(names) if name]
 
 
 def middle(lengths: Sequence[int]) -> int:
@@ -98,9 +99,7 @@ def middle(lengths: Sequence[int]) -> int:
 def _on_score(x: np.ndarray, cells: list[SearchedCell], length: int | None = None) -> Estimates | None:
     """The effects on the score of every seed, at a length if given."""
     scores = [[max(cell.normalised(line, length), 0.0) for line in cell.lines] for cell in cells]
-    told = [own or [0.0] * len(cell.seeds) for own, cell in zip(scores, cells, strict=True)]
-    rows = np.repeat(x, [len(own) for own in told], axis=0)
-    return linear(rows, np.concatenate(told), FINEST)
+    return welch(x, [own or [0.0] * len(cell.seeds) for own, cell in zip(scores, cells, strict=True)], FINEST)
 
 
 def _held(cell: SearchedCell) -> list[float]:
@@ -126,11 +125,12 @@ def design(factors: dict[str, list[str]], settings: list[tuple[str, ...]]) -> tu
     return list(columns), np.stack(list(columns.values()), axis=1)
 
 
-def logistic(x: np.ndarray, successes: np.ndarray, trials: np.ndarray) -> Estimates:
-    """Coefficients of a logistic model of counts with a log-F(1,1) prior on each, and 95 % profile intervals.
+def logistic(x: np.ndarray, successes: np.ndarray, trials: np.ndarray) -> Estimates | None:
+    """Coefficients of a logistic model of counts with a log-F(1,1) prior on all but the first, and profile intervals.
 
     Such a prior is one more trial that half succeeds, of a group whose log-odds are the coefficient. So the posterior
-    has one mode. Jeffreys's prior may have several where groups solve all or nothing.
+    has one mode. Jeffreys's prior may have several where groups solve all or nothing. The first column is the mean,
+    which has no prior; None where all trials or none succeed, for then there is no estimate of it.
     Greenland & Mansournia (2015), Penalization, bias reduction, and default priors in logistic and related categorical
     and survival regressions.
 
@@ -141,9 +141,11 @@ def logistic(x: np.ndarray, successes: np.ndarray, trials: np.ndarray) -> Estima
     """
     from scipy import optimize, stats
 
+    if successes.sum() in (0, trials.sum()):
+        return None
     columns = x.shape[1]
-    rows = np.vstack([x, np.eye(columns)])
-    k, n = np.append(successes, np.full(columns, 0.5)), np.append(trials, np.ones(columns))
+    rows = np.vstack([x, np.eye(columns)[1:]])
+    k, n = np.append(successes, np.full(columns - 1, 0.5)), np.append(trials, np.ones(columns - 1))
     beta, least = _fit(rows, k, n, np.zeros(len(rows)))
     limit = least + float(stats.chi2.ppf(LEVEL, 1)) / 2
 
@@ -201,5 +203,31 @@ def linear(x: np.ndarray, y: np.ndarray, resolution: float = 0.0) -> Estimates |
     return _with_intervals(beta, spread, float(stats.t.ppf((1 + LEVEL) / 2, free)))
 
 
-def _with_intervals(beta: Any, spread: Any, factor: float) -> Estimates:
-    return [(float(b), (float(b - factor * s), float(b + factor * s))) for b, s in zip(beta, spread, strict=True)]
+def welch(x: np.ndarray, samples: Sequence[Sequence[float]], resolution: float = 0.0) -> Estimates | None:
+    """Coefficients of the groups' means, each with Welch's 95 % interval; None where one has fewer than two values.
+
+    A coefficient is a weighted sum of means, and its variance that of the weighted variances of the groups, with
+    Satterthwaite's degrees of freedom. So a group without spread makes no other's interval shorter.
+    Welch (1947), The generalization of 'Student's' problem when several different population variances are involved.
+
+    Args:
+        x: the design, (groups, columns).
+        samples: the values by group.
+        resolution: the least difference of two of these; no standard deviation is taken below that of rounding.
+    """
+    from scipy import stats
+
+    size = np.array([len(own) for own in samples])
+    if size.min() < 2 or np.linalg.matrix_rank(x) < x.shape[1]:
+        return None
+    weights = np.linalg.pinv(x)
+    of_means = np.array([max(float(np.var(own, ddof=1)), resolution**2 / 12) for own in samples]) / size
+    parts = weights**2 * of_means
+    freedom = parts.sum(1) ** 2 / (parts**2 / (size - 1)).sum(1)
+    beta = weights @ np.array([float(np.mean(own)) for own in samples])
+    return _with_intervals(beta, np.sqrt(parts.sum(1)), stats.t.ppf((1 + LEVEL) / 2, freedom))
+
+
+def _with_intervals(beta: np.ndarray, spread: np.ndarray, factor: Any) -> Estimates:
+    half = spread * factor
+    return [(float(b), (float(b - h), float(b + h))) for b, h in zip(beta, half, strict=True)]

@@ -25,16 +25,18 @@ from orthobench.study.tables.published import Published
 from orthobench.study.tables.search import TRIAL
 from orthobench.study.tables.table import Table
 from orthobench.study.verdicts import claims
-from orthobench.study.verdicts.searched import SearchedCell, SearchedTable, cells_of
+from orthobench.study.verdicts.searched import SearchedTable, cells_of
+from orthobench.study.verdicts.searched_cell import SearchedCell
 
 HELD, FAILED, OPEN, UNRUN = "held", "not held", "undecided", "not run"
+IN_TRAINING = "held in training"  # of a comparison that the medians contradict at a tested length
 COUNTED = {"solves": ("seeds", "at_most"), "horizon": ("at_least", "below")}
 WORDS = {REPRODUCED: HELD, NOT_REPRODUCED: FAILED}
 
 
 @dataclass(frozen=True)
 class ClaimOutcome:
-    """A claim with what came of it: `held`, `not held`, `undecided` or `not run`, and the figures behind the word."""
+    """A claim with what came of it: one of the words above, and the figures behind it."""
 
     stated: StatedClaim
     word: str
@@ -44,7 +46,7 @@ class ClaimOutcome:
 def runs_before(stated: StatedClaim, found: SearchedTable) -> tuple[int, int] | None:
     """Count the runs of the cells of a claim that were finished when it was written, and those that there are.
 
-    Null where the claim does not say when. A run whose record does not say when it was finished counts.
+    None where the claim does not say when. A run whose record does not say when it was finished counts.
     """
     time, rows = stated.time, tuple(f"{name}_{TRIAL}" for name in rows_of(stated.test))
     ends = [line.values.get("finished") for line in found.lines if line.row.startswith(rows)]
@@ -121,8 +123,9 @@ def outcomes(found: SearchedTable) -> list[ClaimOutcome]:
             if undone:
                 result.append(ClaimOutcome(stated, UNRUN, f"not complete: {', '.join(undone)}"))
                 continue
-            told = [verdict.detail or verdict.mark, *turned(stated.test, cells)]
-            result.append(ClaimOutcome(stated, WORDS.get(verdict.word, OPEN), "; ".join(told)))
+            against, word = turned(stated.test, cells), WORDS.get(verdict.word, OPEN)
+            word = IN_TRAINING if word == HELD and against else word
+            result.append(ClaimOutcome(stated, word, "; ".join([verdict.detail or verdict.mark, *against])))
         else:
             result.append(_counted(stated, [cells[name] for name in rows_of(stated.test)]))
     return result
@@ -154,8 +157,7 @@ def _counted(stated: StatedClaim, cells: list[SearchedCell]) -> ClaimOutcome:
     if "solves" in test:
         counts = [cell.solved[0] for cell in cells]
         held = [count >= test["seeds"] if "seeds" in test else count <= test["at_most"] for count in counts]
-        told = ", ".join(f"{cell.name} {count} of {len(cell.seeds)}" for cell, count in zip(cells, counts, strict=True))
-        return ClaimOutcome(stated, HELD if all(held) else FAILED, told)
+        return ClaimOutcome(stated, HELD if all(held) else FAILED, ", ".join(map(_share, cells)))
     able = [cell for cell in cells if cell.solved[0]]
     if not able:
         return ClaimOutcome(stated, OPEN, "no seed of these cells solves the case")
@@ -163,6 +165,13 @@ def _counted(stated: StatedClaim, cells: list[SearchedCell]) -> ClaimOutcome:
     held = [one < test["below"] if "below" in test else one >= test["at_least"] for one in reached.values()]
     told = ", ".join(f"{name} {one or 'none'}" for name, one in reached.items())
     return ClaimOutcome(stated, HELD if all(held) else FAILED, told)
+
+
+def _share(cell: SearchedCell) -> str:
+    """Such as `kda 2 of 10 [0.03, 0.56]`, with the interval of the share of seeds, which the count does not tell."""
+    count, of = cell.solved
+    ends = "" if cell.interval is None else " [{:.2f}, {:.2f}]".format(*cell.interval)
+    return f"{cell.name} {count} of {of or len(cell.seeds)}{ends}"
 
 
 def _printed(found: SearchedTable, stated: StatedClaim) -> Published:
