@@ -20,6 +20,8 @@ class Pack:
     Attributes:
         names: the parameters' names.
         values: (S, M), a leaf with a gradient.
+        captured: another leaf of the same memory, for graphs. Autograd keeps a leaf for the stream on which it is first
+            used, and a capture that reaches one of another stream is invalid.
     """
 
     def __init__(self, names: list[str], models: list[nn.Module]) -> None:
@@ -30,11 +32,12 @@ class Pack:
             self._sizes = [p.numel() for p in own]
             self._complex = [models[0].get_parameter(name).is_complex() for name in names]
             self.values = torch.empty(len(models), sum(self._sizes), dtype=own[0].dtype, device=own[0].device)
+        self.captured = self.values.detach().requires_grad_()
         self.values.requires_grad_()
 
-    def named(self) -> NamedTensors:
-        """Every parameter, (S, ...), as a part of `values`."""
-        cut = zip(self.values.split(self._sizes, 1), self.shapes, strict=True)
+    def named(self, captured: bool = False) -> NamedTensors:
+        """Every parameter, (S, ...), as a part of `values`, or of `captured`."""
+        cut = zip((self.captured if captured else self.values).split(self._sizes, 1), self.shapes, strict=True)
         parts = (p.view(len(p), *shape) for p, shape in cut)
         whole = (torch.view_as_complex(p.contiguous()) if c else p for p, c in zip(parts, self._complex, strict=True))
         return dict(zip(self.names, whole, strict=True))
@@ -87,11 +90,11 @@ class Packed:
         """The packs' values."""
         return [pack.values for pack in self.packs]
 
-    def named(self) -> NamedTensors:
-        """Every parameter and buffer by name, (S, ...), parameters in the order of the model."""
+    def named(self, captured: bool = False) -> NamedTensors:
+        """Every parameter and buffer by name, (S, ...), parameters in the order of the model; see `Pack.captured`."""
         found = dict(self.fixed)
         for pack in self.packs:
-            found |= pack.named()
+            found |= pack.named(captured)
         return {name: found[name] for name in (*self._order, *(n for n in self.fixed if n not in self._order))}
 
     def load(self, models: list[Any]) -> "Packed":

@@ -52,8 +52,8 @@ class Stacked:
         forms: the ways to compute that have not failed; the first of them is used.
         at_most: how many members fit into memory at once, as far as is known.
         feed: what draws their batches, once anything needs it.
-        captures_maps: whether a step is captured on `cuda` where matrices are computed. That failed on an H200, when
-            MAGMA solved the systems; `orthobench bench --gpu` tries it again.
+        captures_maps: whether a step is captured on `cuda` where matrices are computed. That failed on an H200, where
+            the graph met leaves of another stream; `orthobench bench --gpu` tries it again.
 
     Args:
         model: the model of any member.
@@ -192,17 +192,17 @@ class Stacked:
         named = packed.named() if self._maps else {}
         given = self._given(learners, named)
         if not self._is_captured(learners[0].model, len(batch[0][0])):
-            return self._computed(packed.named(), given, batch, found)
+            return self._computed(named or packed.named(), given, batch, found)
         arguments, count = (*batch, *given.values()), len(batch)
 
         def function(*tensors: Tensor) -> tuple[Tensor, ...]:
             matrices = dict(zip(given, tensors[count:], strict=True))
-            return self._computed(packed.named(), matrices, tensors[:count], found)
+            return self._computed(packed.named(captured=True), matrices, tensors[:count], found)
 
         again = shelf is self._steps and _shapes(batch) == self._seen
-        lease = shelf.lease(function, arguments, tuple(packed.values), again)
+        lease = shelf.lease(function, arguments, tuple(pack.captured for pack in packed.packs), again)
         if lease is None:
-            return function(*arguments)
+            return self._computed(named or packed.named(), given, batch, found)
         return Replay.apply(lease, len(arguments), *arguments, *packed.values)
 
     def _mapped(self, learners: list[Learner], named: NamedTensors, batch: Batch, found: Found) -> tuple[Tensor, ...]:

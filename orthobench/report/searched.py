@@ -185,7 +185,8 @@ def changed_groups(found: SearchedTable) -> list[str]:
 
 
 def _correlated(value: float, interval: Interval) -> str:
-    return f"Spearman's correlation of the two orders is {value:.2f} [{interval[0]:.2f}, {interval[1]:.2f}]."
+    few = ": too few cells to tell" if interval[0] <= 0 <= interval[1] else ""
+    return f"Spearman's correlation of the two orders is {value:.2f} [{interval[0]:.2f}, {interval[1]:.2f}]{few}."
 
 
 def _effect(value: float, interval: Interval) -> Quantity:

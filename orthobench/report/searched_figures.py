@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 WIDTH, ROW, CURVES = 7.2, 0.24, 4.6  # inches: of a figure, of a cell's line, of curves
 RATE = "optimizer.lr"
-NAMED = 12  # cells of which the score by length has a name
+NAMED = 7  # cells of which the score by length has a name, each in a colour of its own
 
 
 def figures(found: SearchedTable) -> "dict[drawing.Title, Figure]":

@@ -11,8 +11,10 @@ from orthobench.ensemble.running import run_members
 from orthobench.ensemble.stacked import STACKED, Stacked
 from orthobench.parametrizations import base
 from orthobench.run.run import Run
+from orthobench.scan.graph import capture
 from orthobench.study.catalogue import SHIPPED
 from tests.ensemble.helpers import FLOAT64, TINY, check_stacked, checkpoint, curve, members, record, requests
+from tests.scan.test_graph import Again
 
 MODELS = [
     "scornn", "rnn", "exprnn", "sgornn", "ncgru", "lstm", "gru", "spectral_rnn", "ornn", "urnn_exp", "urnn_full",
@@ -206,3 +208,40 @@ def test_as_many_members_at_once_as_fit(capsys: pytest.CaptureFixture[str], monk
     assert sizes == [3, 1, 1, 1]
     assert len(found) == 3
     assert "3 members at once do not fit in memory; 1 at once" in capsys.readouterr().out
+
+
+def leaves(tensors: Any) -> set[int]:
+    """The ids of the tensors from which some are computed."""
+    found, ahead = set(), [t.grad_fn for t in tensors]
+    while ahead:
+        node = ahead.pop()
+        if node is not None:
+            found |= {id(node.variable)} if hasattr(node, "variable") else set()
+            ahead += [other for other, _ in node.next_functions]
+    return found
+
+
+@pytest.mark.parametrize("words", [("model=scornn", "task=copying"), ("model=lstm", "task=adding")], ids=" ".join)
+def test_a_graph_of_all_members_reaches_no_leaf_that_is_used_outside(
+    words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A leaf belongs to the stream that used it first, and a capture that meets it is invalid."""
+    monkeypatch.setattr(capture, "Graph", Again)
+    monkeypatch.setattr(Stacked, "_is_captured", lambda self, model, size: self.forms[0] == "stacked")
+    inside: list[set[int]] = []
+    real = capture.Program.__init__
+
+    def watched(self: Any, function: Any, arguments: Any, needed: Any, parameters: Any) -> None:
+        inside.append(leaves(function(*(a.detach() for a in arguments))))
+        assert inside[-1] <= {id(p) for p in parameters}
+        real(self, function, arguments, needed, parameters)
+
+    monkeypatch.setattr(capture.Program, "__init__", watched)
+    asked = requests(words)
+    stacked = Stacked(asked[0][0].model, STACKED)
+    for _ in range(3):  # the first one looks which parameters have gradients
+        stacked.train(asked)
+    packed = stacked.packed([learner for learner, _ in asked])
+    assert inside
+    assert {id(p) for p in packed.values}.isdisjoint(*inside)
+    check_stacked(asked)

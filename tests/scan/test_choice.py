@@ -85,7 +85,7 @@ def test_numbers_measured_on_the_device_take_the_place_of_the_shipped_ones(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(choice, "device_name", lambda: "Some GPU (80 GB)")
-    costs.of_device.cache_clear()
+    costs.measured_on.cache_clear()
     cell = random_cell(Elman, hidden_size=128, activation="modrelu")
     assert "scaled from an NVIDIA H200" in choose(cell, device="cuda")[1]
     slow = [("elman", "cuda", 128, 30.0), ("elman", "triton", 128, 4.2)]
@@ -94,10 +94,25 @@ def test_numbers_measured_on_the_device_take_the_place_of_the_shipped_ones(
     name, why = choose(cell, device="cuda", sequences=50)
     assert (name, why) == ("triton", "one kernel each way: about 4.2 us a step, measured here (cuda 30)")
     path.write_text("device,family,way,n,us\nSome GPU,elman,cuda,128,fast\n")
-    costs.of_device.cache_clear()
+    costs.measured_on.cache_clear()
     assert choose(cell, device="cuda")[0] == "cuda"
     assert "is damaged" in capsys.readouterr().err
-    costs.of_device.cache_clear()
+    costs.measured_on.cache_clear()
+
+
+@pytest.mark.usefixtures("_can_run")
+def test_a_measurement_that_was_cut_short_keeps_what_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Later numbers join those of other sizes, and families that are not measured here have the shipped ones."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    costs.measured_on.cache_clear()
+    costs.keep("Some GPU", [("elman", "cuda", 128, 30.0), ("elman", "triton", 128, 4.2)])
+    costs.keep("Some GPU", [("elman", "cuda", 190, 40.0), ("elman", "triton", 128, 4.0)])
+    assert costs.of_device("Some GPU")["elman", "cuda"] == [(128, 30.0), (190, 40.0)]
+    assert costs.of_device("Some GPU")["elman", "triton"] == [(128, 4.0)]
+    assert costs.of_device("Some GPU")["gru", "cuda"] == costs.of_device(None)["gru", "cuda"]
+    assert costs.source("Some GPU", "elman") == "measured here"
+    assert costs.source("Some GPU", "gru") == "scaled from an NVIDIA H200"
+    costs.measured_on.cache_clear()
 
 
 MEASURED = [
@@ -158,7 +173,7 @@ def test_torchs_own_kernel_is_taken_where_it_is_the_cheapest(
     us = {"torch": torchs, "triton": 5.0, "graph": 30.0}
     costs.keep("Some GPU", [(family, way, 100, cost) for way, cost in us.items()])
     name, why = choose(random_cell(cls, hidden_size=100, **options), device="cuda", sequences=50)
-    costs.of_device.cache_clear()
+    costs.measured_on.cache_clear()
     assert name == taken
     assert ("torch 6" in why) == bool(choice._FAILURES) == (name == "triton"), "no trial without need"
 

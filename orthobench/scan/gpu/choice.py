@@ -67,7 +67,7 @@ def advantage(engine: str, cell: Cell, device: str, sequences: int) -> str | Non
     if not us or min(us, key=lambda name: us[name]) != engine:
         return None
     others = ", ".join(f"{name} {cost:.3g}" for name, cost in us.items() if name != engine and cost < inf)
-    source = costs.source(device_name())
+    source = costs.source(device_name(), lookup(cell, FAMILIES) or "")
     return f"one kernel each way: about {us[engine]:.3g} us a step, {source}" + (f" ({others})" if others else "")
 
 

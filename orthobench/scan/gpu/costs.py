@@ -53,24 +53,39 @@ def growth(family: str, way: str, n: int, sequences: int) -> float:
     return inf if many is None or few is None else many.cycles(sequences) / few.cycles(SEQUENCES)
 
 
-def source(device: str | None) -> str:
-    """The origin of a device's numbers, in words."""
-    if device is not None and cache(device).is_file():
+def source(device: str | None, family: str) -> str:
+    """The origin of a device's numbers for a family, in words."""
+    if any(known == family for known, _ in measured_on(device)):
         return "measured here"
     return (
         f"measured on an {SHIPPED_DEVICE}" if device in (None, SHIPPED_DEVICE) else f"scaled from an {SHIPPED_DEVICE}"
     )
 
 
-@lru_cache
 def of_device(device: str | None) -> Costs:
-    """The numbers for a device: (n, microseconds) by family and way, in the order of n."""
-    path = cache(device) if device else SHIPPED
-    if path.is_file():
+    """The numbers for a device: (n, microseconds) by family and way, in the order of n.
+
+    Those of a family that was measured on the device are all of there, the others are the shipped ones.
+    """
+    own = measured_on(device)
+    families = {family for family, _ in own}
+    return {key: known for key, known in _shipped().items() if key[0] not in families} | own
+
+
+@lru_cache
+def measured_on(device: str | None) -> Costs:
+    """The numbers that were measured on a device, none for None."""
+    path = cache(device) if device else None
+    if path is not None and path.is_file():
         try:
             return _read(path)
         except (KeyError, ValueError, TypeError) as error:
             complain(f"orthobench: {path} is damaged ({error!r}) and not used: `orthobench bench` writes it again.")
+    return {}
+
+
+@lru_cache
+def _shipped() -> Costs:
     return _read(SHIPPED)
 
 
@@ -85,14 +100,19 @@ def _read(path: Path) -> Costs:
 
 
 def keep(device: str, found: Iterable[tuple[str, str, int, float]]) -> Path:
-    """Write measured numbers, (family, way, n, microseconds), into the user's cache; returns the file."""
+    """Write measured numbers, (family, way, n, microseconds), into the user's cache; returns the file.
+
+    Earlier numbers of other sizes and ways stay, so that a measurement that is cut short loses none.
+    """
     path = cache(device)
+    known = {(*key, n): us for key, own in measured_on(device).items() for n, us in own}
+    known |= {(family, way, n): us for family, way, n, us in found}
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(FIELDS)
-        writer.writerows((device, *row) for row in found)
-    of_device.cache_clear()
+        writer.writerows((device, *key, us) for key, us in known.items())
+    measured_on.cache_clear()
     return path
 
 

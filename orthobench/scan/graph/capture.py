@@ -80,19 +80,30 @@ class Graph:
     def capture(self, work: Callable[[], Any], after: "Graph | None" = None) -> Any:
         """Capture `work`, which may read the buffers of `after`; returns its result, in buffers that `replay` fills."""
         here = torch.cuda.stream(torch.cuda.current_stream())  # a failed capture does not restore the stream
-        pool = None if after is None else after._graph.pool()
-        stream = _stream(torch.cuda.current_device())
+        pool = torch.cuda.graph_pool_handle() if after is None else after._graph.pool()
+        device = torch.cuda.current_device()
         graph = torch.cuda.graph(
-            self._graph, pool, stream, capture_error_mode="thread_local"
+            self._graph, pool, _stream(device), capture_error_mode="thread_local"
         )  # a loader may pin batches
-        with here, graph:
-            found = work()
+        try:
+            with here, graph:
+                found = work()
+        except RuntimeError:
+            _leave(device, pool)
+            raise
         _forget_workspaces()
         return found
 
     def replay(self) -> None:
         """Repeat the captured work."""
         self._graph.replay()
+
+
+def _leave(device: int, pool: Any) -> None:
+    """Tell the allocator that a failed capture is over, or it keeps all memory that another stream has used."""
+    with contextlib.suppress(RuntimeError):  # it is over, where torch has come as far
+        torch._C._cuda_endAllocateToPool(device, pool)
+        torch._C._cuda_releasePool(device, pool)
 
 
 @contextlib.contextmanager
