@@ -20,7 +20,7 @@ from orthobench.report.fair import BLIND, DROP, TITLE, normalised
 from orthobench.report.quantities import digits
 from orthobench.report.renewing import renew
 from orthobench.study.catalogue import SHIPPED
-from orthobench.study.statistics.status import NOT_RUN, PARTIAL, STATUSES, UNDERSPECIFIED, UNSTABLE
+from orthobench.study.statistics.status import AGREES, NOT_RUN, PARTIAL, STATUSES, UNDERSPECIFIED, UNSTABLE
 from orthobench.study.tables.table import FAIR
 from orthobench.study.verdicts.claims import is_cost
 from orthobench.study.verdicts.comparison import Compared, compare
@@ -28,6 +28,7 @@ from orthobench.study.verdicts.fair import FairTable, fair_table
 from orthobench.study.verdicts.fair_claims import outcomes
 from orthobench.study.verdicts.fair_entry import FairEntry
 from orthobench.study.verdicts.needs import needs
+from orthobench.study.verdicts.searched import searched_table
 from orthobench.study.verdicts.searched_claims import HELD
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -66,6 +67,11 @@ COLUMNS = {  # of the overview: heading, and the table and case that it is read 
     "HAR-2": ("fair/har2", ""),
 }
 FIRST = next(iter(COLUMNS))
+HARDER = {  # cases of the second protocol, with a search for each cell and up to 6,000 steps
+    "fair2/cued_copying": "hold ten digits until an unpredictable cue, after up to 6,000 training steps",
+    "fair2/group_word": "track a state, after up to 6,000 training steps",
+    "fair2/cued_recall": "look 16 values up by their keys, after up to 6,000 training steps",
+}
 MOST = 5  # cells that a row of it names
 DUELS = [("ncgru", "gru_chrono"), ("scornn", "gru")]
 OVERVIEW = """\
@@ -313,12 +319,14 @@ def coverage() -> str:
     """How much of what the papers print has been run at all, and what came of it."""
     kinds = {"number": "numbers", "claim": "claims about training", "step": "claims about the time of a step"}
     found = Counter((kind, NOT_RUN if _untested(one) else one.verdict.word) for _, kind, one in judged())
+    vague = Counter((kind, one.verdict.word) for _, kind, one in judged() if one.vague)
     shown = [status for status in STATUSES if status != NOT_RUN and any(found[kind, status] for kind in kinds)]
     lines = [["what the papers print", "in all", "run", *shown], ["---", *["---:"] * (len(shown) + 2)]]
     for kind, what in kinds.items():
-        counts = [found[kind, status] for status in shown]
-        total = sum(found[kind, status] for status in STATUSES)
-        lines.append([what, *(str(count) for count in (total, sum(counts), *counts))])
+        counts, total = [found[kind, status] for status in shown], sum(found[kind, status] for status in STATUSES)
+        told = [f"{count} ({vague[kind, one]} say nothing)" if one == AGREES and vague[kind, one] else str(count)
+                for one, count in zip(shown, counts, strict=True)]  # fmt: skip
+        lines.append([what, str(total), str(sum(counts)), *told])
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
@@ -341,7 +349,8 @@ def apart() -> str:
         "A number is *underspecified* if ours differs from it, and the paper leaves out a setting that may be the "
         f"reason. Nearly every number has such a setting. Ours is above the printed one in {above} of these cases and "
         f"below it in {below}. *Agrees, not precise*: the published value lies inside our 95 % prediction interval, "
-        "but the interval is too wide to confirm it."
+        "but the interval is too wide to confirm it. Where it covers more than half of the range from the trivial "
+        "predictor to the best score, it says nothing."
     )
     return f"{textwrap.fill(text, 120)}\n"
 
@@ -366,9 +375,25 @@ def short(root: str, docs: str) -> str:
         more = f" and {len(one.models) - MOST} more" if len(one.models) > MOST else ""
         link = f"[`{one.table}`]({root}results/tables/{one.table.split('/')[0]}.md)"
         lines.append([one.need, names + more, f"{one.length} steps", link])
+    lines += harder(root) if docs else []
     scope = SCOPE.format(least=min(sizes), most=max(sizes))
     rest = f" {ELSEWHERE}" if docs else ""
     return "".join(f"| {' | '.join(line)} |\n" for line in lines) + f"\n{scope}{rest}\n"
+
+
+def harder(root: str) -> list[list[str]]:
+    """A line for each case of the second protocol that half of the seeds of a complete cell solve."""
+    lines = []
+    for name, need in HARDER.items():
+        found = searched_table(SHIPPED.table(name), RESULTS)
+        done = [cell for cell in found.known if cell.complete]
+        able = [cell for cell in done if cell.lines and 2 * cell.solved[0] >= len(cell.lines)]
+        if able:
+            told = ", ".join(f"`{cell.name}` ({cell.solved[0]} of {len(cell.lines)} seeds)" for cell in able)
+            far = f"{max(cell.horizon or 0 for cell in able):,} steps"
+            link = f"[`{name}`]({root}results/tables/fair2.md)"
+            lines.append([need, f"{told}; {len(done)} of {len(found.cells)} cells are run", far, link])
+    return lines
 
 
 def _seconds(one: FairEntry) -> str:

@@ -125,6 +125,9 @@ def test_the_prediction_interval_stays_within_the_bounds() -> None:
     assert says_nothing((0.0, 9.0), (0.0, None), trivial=17.0), "a loss: from perfect to the trivial predictor"
     assert not says_nothing((0.0, 9.0), (0.0, None), trivial=19.0)
     assert not says_nothing((0.0, 9.0), (None, None), trivial=17.0), "a range needs one end of its own"
+    assert not says_nothing((70.0, 100.0), (0.0, 100.0), trivial=50.0)
+    assert says_nothing((70.0, 100.0), (0.0, 100.0), trivial=50.0, direction="higher"), "chance is half of them"
+    assert says_nothing((0.0, 0.3), (0.0, 1.0), trivial=0.5, direction="lower")
     found = judge([0.1, 0.5, 0.9], 0.8, margin=D, direction="higher", planned=3, bounds=(0.0, 1.0))
     assert found.word == "agrees, not precise"
     assert "says nothing" in found.detail

@@ -3,7 +3,7 @@
 A line holds what the run was (preset, row, seed, run id), what came of it at the best validation, the last and, where
 the paper selects on it, the best test, what was read off its curve, and where, with what and at what cost it was made.
 Everything that a table shows is computed from these lines, never from runs/. The last column is a digest of the others,
-so that a line that was changed, or a file that lost a column, is refused. Files of earlier versions do not have it.
+so that a line that was changed, or a file that lost another column, is refused. Files of earlier versions lack it.
 """
 
 import os

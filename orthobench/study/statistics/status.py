@@ -179,7 +179,7 @@ def _judged(
     inside = interval[0] - slack <= published <= interval[1] + slack
     if near or inside:
         told += f"; one published result is expected in {_shown(interval)}"
-        nothing = says_nothing(interval, bounds, trivial)
+        nothing = says_nothing(interval, bounds, trivial, direction)
         told += ", more than half of the metric's range, which says nothing" if nothing else ""
         return Verdict(AGREES, detail=f"{told}.", interval=interval)
     if unstated:
@@ -219,10 +219,19 @@ def clipped(interval: Interval, bounds: Bounds) -> Interval:
     return low if least is None else max(low, least), high if most is None else min(high, most)
 
 
-def says_nothing(interval: Interval, bounds: Bounds, trivial: float | None = None) -> bool:
-    """Return True if an interval is wider than half of the metric's range; one that is open ends at `trivial`."""
+def says_nothing(
+    interval: Interval, bounds: Bounds, trivial: float | None = None, direction: Direction = "neither"
+) -> bool:
+    """Return True if an interval is wider than half of the metric's range, from the trivial predictor to the best.
+
+    A range that is open ends at the trivial predictor, too. Where neither side is better it is that of the bounds.
+    """
+    if bounds == (None, None):
+        return False
     low, high = (trivial if end is None else end for end in bounds)
-    if low is None or high is None or bounds == (None, None):
+    if trivial is not None and direction != "neither":
+        low, high = (trivial, high) if direction == "higher" else (low, trivial)
+    if low is None or high is None:
         return False
     return interval[1] - interval[0] > abs(high - low) / 2
 

@@ -89,7 +89,7 @@ class Compared:
         """Return True if that interval is wider than half of the metric's range, and says nothing."""
         if self.interval is None or self.printed.measured is None or self.printed.scale:
             return False
-        return status.says_nothing(self.interval, self.bounds, self.trivial)
+        return status.says_nothing(self.interval, self.bounds, self.trivial, self.printed.measured.direction)
 
     @property
     def difference(self) -> float | None:
