@@ -71,8 +71,10 @@ class Learner(LeanModule):
         self._measure("test", batch, index)
 
     def _before(self, split: str, first: bool) -> list[State] | None:
-        """The state that the last batch left, where the task carries it from one to the next."""
-        return self._carried.get(split) if self.task.carries_state and not first else None
+        """The state that the last batch left, on this device, where the task carries it from one to the next."""
+        if first or not self.task.carries_state or split not in self._carried:
+            return None
+        return [tuple(s.to(self.device) for s in layer) for layer in self._carried[split]]
 
     def _keep(self, split: str, state: list[State]) -> None:
         if self.task.carries_state:

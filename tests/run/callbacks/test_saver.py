@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+import torch
 
 import orthobench
 from orthobench.models.build import build_optimizer, build_schedule
@@ -156,11 +157,16 @@ def test_scores_are_the_tasks_own_over_the_first_batches() -> None:
     assert train_scores(module, 3) == {"loss": pytest.approx(sum(losses) / 3, rel=1e-6)}
 
 
-def test_where_the_state_goes_on_from_batch_to_batch_it_does_so_here(tmp_path: Path) -> None:
-    text = tmp_path / "text.txt"
+def carrying(folder: Path) -> Learner:
+    """A learner whose state goes on from batch to batch."""
+    text = folder / "text.txt"
     text.write_text("the quick brown fox jumps over the lazy dog. " * 60, encoding="utf-8")
     words = ("recipe=none", "model=rnn", "model.hidden_size=8", "model.embedding_size=4", "task=text", "T=10")
-    module = learner(*words, f"task.path={text}", "task.windows=carried", "task.batch_size=4", own=())
+    return learner(*words, f"task.path={text}", "task.windows=carried", "task.batch_size=4", own=())
+
+
+def test_where_the_state_goes_on_from_batch_to_batch_it_does_so_here(tmp_path: Path) -> None:
+    module = carrying(tmp_path)
     state, sums, count = None, 0.0, 0.0
     for index in range(3):
         x, target, *mask = module.task.batch("train", 0, index)
@@ -169,6 +175,13 @@ def test_where_the_state_goes_on_from_batch_to_batch_it_does_so_here(tmp_path: P
         sums, count = sums + module.task.loss(y, target, *mask).item() * size, count + size
     assert train_scores(module, 3)["loss"] == pytest.approx(sums / count, rel=1e-6)
     assert module._carried == {}  # the training's own state is left alone
+
+
+def test_the_state_of_a_checkpoint_goes_on_where_the_model_is(tmp_path: Path) -> None:
+    module = carrying(tmp_path)
+    module.on_load_checkpoint({"carried": [(torch.zeros(4, 8),)]})
+    found = module.to("meta")._before("train", False)
+    assert [s.device.type for layer in found or () for s in layer] == ["meta"]
 
 
 def test_scores_are_without_dropout_and_of_no_more_batches_than_there_are() -> None:
