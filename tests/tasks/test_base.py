@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import torch
 from torch.nn import functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from orthobench.errors import ConfigError
 from orthobench.tasks.base import Task
@@ -138,6 +139,39 @@ def test_cross_entropy_is_minus_the_logarithm_of_the_right_class_share(K: int, s
     torch.testing.assert_close(cross_entropy(y, target), expected.mean())
     (slope,) = torch.autograd.grad(cross_entropy(y, target), y)
     torch.testing.assert_close(slope, (y.softmax(-1) - right) / expected.numel())
+
+
+class Named(TorchDispatchMode):
+    """Notes the names of torch's operations."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.names.add(func.overloadpacket.__name__)
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("reduction", ["mean", "none"])
+@pytest.mark.parametrize(("device", "expected"), [("cpu", "nll_loss2d_forward"), ("meta", "nll_loss_forward")])
+def test_cross_entropy_takes_the_loop_over_steps_on_a_cpu_alone(device: str, expected: str, reduction: str) -> None:
+    """CUDA's version of it sums in any order, and is refused where `trainer.deterministic=true`."""
+    y, target = torch.randn(3, 7, 9), torch.zeros(3, 7, dtype=torch.int64)
+    with Named() as seen:
+        found = cross_entropy(y.to(device), target.to(device), reduction)
+    assert {name for name in seen.names if name.startswith("nll")} == {expected}
+    assert found.shape == (() if reduction == "mean" else target.shape)
+
+
+@pytest.mark.gpu
+def test_cross_entropy_of_few_classes_is_deterministic_on_a_gpu() -> None:
+    y = torch.randn(3, 7, 9, device="cuda", requires_grad=True)
+    torch.use_deterministic_algorithms(True)
+    try:
+        cross_entropy(y, torch.zeros(3, 7, dtype=torch.int64, device="cuda")).backward()
+    finally:
+        torch.use_deterministic_algorithms(False)
 
 
 @pytest.mark.parametrize("K", [4, 16])
