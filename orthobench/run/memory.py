@@ -52,9 +52,12 @@ def device_of(accelerator: str) -> torch.device:
 
 
 def available(accelerator: str) -> int:
-    """Bytes that a run could use: of the GPU when it will run there, else of this machine or its control group."""
+    """Bytes that a run could use: of the GPU when it will run there, else of this machine or its control group.
+
+    What torch has taken from a GPU and not given out again is free for the next run of this process.
+    """
     if device_of(accelerator).type == "cuda":
-        return torch.cuda.mem_get_info()[0]
+        return torch.cuda.mem_get_info()[0] + torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
     limits = [system.memory(), system.memory_left()]
     with contextlib.suppress(OSError, ValueError):
         limits.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))

@@ -64,6 +64,22 @@ def test_the_values_of_a_step_are_no_fewer_than_those_of_its_states(name: str) -
     assert cell.values_per_step >= cell.state_bytes() / cell.U.element_size()
 
 
+def test_memory_that_torch_keeps_free_on_a_gpu_is_there_for_the_next_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = {"mem_get_info": (5, 100), "memory_reserved": 90, "memory_allocated": 20, "is_available": True}
+    for name, value in numbers.items():
+        monkeypatch.setattr(torch.cuda, name, lambda value=value: value)
+    assert memory.available("auto") == 75
+
+
+@pytest.mark.gpu
+def test_freed_memory_of_a_gpu_is_there_for_the_next_run() -> None:
+    before = memory.available("gpu")
+    block = torch.empty(1 << 30, dtype=torch.uint8, device="cuda")
+    assert memory.available("gpu") < before - (1 << 29)
+    del block
+    assert memory.available("gpu") > before - (1 << 29)
+
+
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="this C library has no mallopt")
 @pytest.mark.slow
 def test_freed_memory_is_used_again() -> None:
