@@ -196,7 +196,10 @@ class Streams:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.made, self.current = [], object()
         self.default = self.current
+        self.drawn = 0
         functions = {
+            "get_rng_state": lambda device: self.drawn,
+            "set_rng_state": lambda state, device: setattr(self, "drawn", state),
             "CUDAGraph": object,
             "Stream": self.stream,
             "stream": self.on,
@@ -232,6 +235,20 @@ def test_work_is_warmed_up_and_captured_on_one_stream(monkeypatch: pytest.Monkey
     assert len(streams.made) == 1
     assert all(place is streams.made[0] for place in seen)
     assert streams.current is streams.default
+
+
+def test_a_warm_up_leaves_the_generator_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A resumed run has another one in its second step, and would draw other masks from there on."""
+    streams, seen = Streams(monkeypatch), []
+
+    def draws() -> None:
+        seen.append(streams.drawn)
+        streams.drawn += 4
+
+    Captured.warm_up(draws)
+    Captured().capture(draws)
+    capture._stream.cache_clear()
+    assert seen == [0, 0]
 
 
 def test_mixed_precision_keeps_the_loop_in_float32() -> None:

@@ -67,12 +67,16 @@ class Graph:
     def warm_up(work: Callable[[], object]) -> None:
         """Run the work once without capturing it, on the stream of captures, so that libraries are initialised.
 
+        What it draws is drawn again by the first replay: a run that is resumed captures once more.
+
         Raises:
             RuntimeError: the work waits for the GPU, which would make a capture fail.
         """
-        stream = _stream(torch.cuda.current_device())
+        device = torch.cuda.current_device()
+        stream = _stream(device)
         stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream), _waiting_refused():
+        drawn = torch.random.fork_rng([device], device_type="cuda")
+        with drawn, torch.cuda.stream(stream), _waiting_refused():
             work()
         torch.cuda.current_stream().wait_stream(stream)
         _forget_workspaces()
