@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 LONGEST = 300  # characters of a stranger's message that are shown
+EXHAUSTED = ("out of memory", "can't allocate memory", "bad_alloc", "_ALLOC_FAILED")  # of cuBLAS and cuDNN the last
 
 
 class OrthobenchError(Exception):
@@ -96,6 +97,16 @@ def of_system(error: OSError | ImportError) -> OrthobenchError:
         return StorageError(f"this process may not open as many files as it needs ({text}): raise `ulimit -n`.")
     name = getattr(error, "filename", None)
     return ROOMS.get(last, StorageError)(f"{f'{name} cannot be opened: ' if name else ''}{text}.")
+
+
+def is_exhaustion(error: BaseException) -> bool:
+    """Return True if a library or the system says that memory has run out, that of a GPU or the system's."""
+    import torch  # here, as the command line imports this file
+
+    if isinstance(error, OrthobenchError):
+        return False
+    known = isinstance(error, torch.OutOfMemoryError | MemoryError) or getattr(error, "errno", None) == errno.ENOMEM
+    return known or any(words in str(error) for words in EXHAUSTED)
 
 
 ROOMS = {"datasets": DataError, "tasks": DataError, "config": ConfigError}

@@ -11,7 +11,7 @@ import torch
 from orthobench.common import signals
 from orthobench.common.paths import absolute
 from orthobench.common.terminal import complain, duration_text, say
-from orthobench.errors import DivergedError, OrthobenchError, Stopped, StorageError, of_system
+from orthobench.errors import DivergedError, OrthobenchError, Stopped, StorageError, is_exhaustion, of_system
 from orthobench.models.build import build_optimizer, build_schedule
 from orthobench.recording import record as recorder
 from orthobench.recording import run_folder
@@ -33,7 +33,7 @@ from orthobench.run.callbacks.stopping import Stopping
 from orthobench.run.callbacks.training import TrainingLog
 from orthobench.run.evaluate import at_lengths
 from orthobench.run.learner import Learner
-from orthobench.run.memory import exhausted, is_exhaustion, keep_freed_memory
+from orthobench.run.memory import exhausted, keep_freed_memory
 from orthobench.run.task_data import TaskData
 from orthobench.run.trainer import (
     end_again,

@@ -17,7 +17,7 @@ from typing import Any
 from orthobench.common.paths import canonical, expanded
 from orthobench.config.places import word
 from orthobench.config.settings import NO_EFFECT, OF_TRAINING, Settings
-from orthobench.errors import ConfigError, DataError, MemoryExhausted
+from orthobench.errors import ConfigError, DataError, MemoryExhausted, is_exhaustion
 from orthobench.recording import record as recorder
 from orthobench.recording.checkpoint import digest_of
 from orthobench.recording.digest import read_sealed, write_sealed
@@ -25,7 +25,7 @@ from orthobench.recording.shape import are_numbers, are_sources
 from orthobench.recording.sources import changed, refuse_changed, sources
 from orthobench.run.learner import Learner
 from orthobench.run.load import Finished, load
-from orthobench.run.memory import device_of, is_exhaustion, refuse_test_too_large
+from orthobench.run.memory import device_of, refuse_test_too_large
 from orthobench.run.recorded_data import is_the_runs, refuse_missing
 from orthobench.run.task_data import TaskData
 from orthobench.run.trainer import make_trainer, quieten

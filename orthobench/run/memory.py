@@ -2,7 +2,6 @@
 
 import contextlib
 import ctypes
-import errno
 import gc
 from collections.abc import Callable
 from pathlib import Path
@@ -148,12 +147,6 @@ def keep_freed_memory() -> None:
         libc = ctypes.CDLL(None)
         libc.mallopt(MMAP_THRESHOLD, GIB)
         libc.mallopt(TRIM_THRESHOLD, 2 * GIB - 1)
-
-
-def is_exhaustion(error: BaseException) -> bool:
-    """Return True if an error says that memory has run out, that of a GPU or the system's."""
-    known = isinstance(error, torch.OutOfMemoryError | MemoryError) or getattr(error, "errno", None) == errno.ENOMEM
-    return known or any(words in str(error) for words in ("can't allocate memory", "bad_alloc"))
 
 
 def exhausted(model: Network, task: Task, device: torch.device) -> MemoryExhausted:

@@ -1,6 +1,7 @@
 """The memory that a run needs is estimated, and what it frees is used again; only GNU C has a setting for that."""
 
 import ctypes
+import errno
 import subprocess
 import sys
 from typing import Any, ClassVar
@@ -10,7 +11,7 @@ import torch
 
 import orthobench
 from orthobench.cells import Cell, Matrices, State
-from orthobench.errors import ConfigError
+from orthobench.errors import ConfigError, MemoryExhausted, is_exhaustion
 from orthobench.run import memory
 from tests.making import network
 
@@ -69,6 +70,27 @@ def test_memory_that_torch_keeps_free_on_a_gpu_is_there_for_the_next_run(monkeyp
     for name, value in numbers.items():
         monkeypatch.setattr(torch.cuda, name, lambda value=value: value)
     assert memory.available("auto") == 75
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (torch.OutOfMemoryError(), True),
+        (MemoryError(), True),
+        (OSError(errno.ENOMEM, "no memory"), True),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes"), True),
+        (RuntimeError("CUDA error: out of memory\nCUDA kernel errors might be reported later"), True),
+        (RuntimeError("CUDA's driver says: out of memory"), True),
+        (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"), True),
+        (RuntimeError("cuDNN error: CUDNN_STATUS_ALLOC_FAILED"), True),
+        (RuntimeError("CUDA error: an illegal memory access was encountered"), False),
+        (RuntimeError("out of resource: shared memory"), False),
+        (MemoryExhausted("out of memory with task.batch_size=4; use task.batch_size=2."), False),
+    ],
+    ids=str,
+)
+def test_memory_that_has_run_out_is_known_by_what_libraries_say(error: Exception, expected: bool) -> None:
+    assert is_exhaustion(error) is expected
 
 
 @pytest.mark.gpu
