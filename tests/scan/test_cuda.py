@@ -77,6 +77,13 @@ def test_every_size_has_a_layout_that_covers_its_units_and_fits(n: int, gates: i
     assert all(layout.cluster == 1 for layout in [best(50, gates, 50, clusters=False)] if layout)
 
 
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("gates", [1, 2, 3, 4])
+def test_every_block_owns_a_unit(gates: int) -> None:
+    """Nobody waits for a block without units, which could fall two steps behind and wait for ever."""
+    assert all(layout.units * (layout.cluster - 1) < n for n in range(1, 601) for layout in layouts(n, gates))
+
+
 def test_more_sequences_cost_more_and_a_larger_program_pays() -> None:
     one = Layout(190, 1, 1, 4, 8)
     four = Layout(190, 1, 1, 4, 8, sequences=4)

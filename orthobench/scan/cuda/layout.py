@@ -48,6 +48,11 @@ class Layout:
         return ceil(ceil(self.N / self.cluster) / self.joint)
 
     @property
+    def units(self) -> int:
+        """Units of a block; the last block of a cluster may have fewer."""
+        return self.teams * self.joint
+
+    @property
     def threads(self) -> int:
         """Threads of a block, whole warps."""
         return ceil(self.teams * self.team / 32) * 32
@@ -98,14 +103,15 @@ class Layout:
 
 
 def layouts(N: int, gates: int) -> Iterator[Layout]:
-    """All layouts whose registers suffice."""
+    """All layouts whose registers suffice and whose blocks all own units: nobody waits for a block that owns none."""
     for cluster in CLUSTERS:
         for team in (1, 2, 4, 8, 16, 32):
             for joint in (1, 2, 4, 8, 16):
                 for chunk in (4, 2):
                     for sequences in SEQUENCES:
                         found = Layout(N, gates, cluster, joint, team, chunk, sequences)
-                        if joint <= team and cluster <= N and found.threads <= MOST_THREADS and found.fits():
+                        owned = (cluster - 1) * found.units < N
+                        if joint <= team and owned and found.threads <= MOST_THREADS and found.fits():
                             yield found
 
 
