@@ -298,6 +298,17 @@ def test_tensorfloat_in_torchs_kernels_only_where_torch_was_told_so() -> None:
         torch.set_float32_matmul_precision("highest")
 
 
+@pytest.mark.parametrize(("training", "gradient"), [(True, True), (True, False), (False, True), (False, False)])
+def test_torchs_kernel_is_told_of_a_gradient_in_an_evaluation(
+    training: bool, gradient: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cell, told, lstm = random_cell(LSTM).train(training), [], torch.lstm
+    monkeypatch.setattr(torch, "lstm", lambda *given: (told.append(given[-3]), lstm(*given))[1])
+    with torch.set_grad_enabled(gradient):
+        torch_kernels.run(cell, draw(2, 3, 3), cell.initial_state(2))
+    assert told == [training or gradient]
+
+
 def test_weights_for_torchs_kernel_are_neighbours_in_memory() -> None:
     """Else cuDNN copies them at every call, and torch warns."""
     weights = [draw(8, 3).requires_grad_(), draw(8, 2, seed=1).requires_grad_(), draw(8, seed=2).requires_grad_()]

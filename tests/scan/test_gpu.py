@@ -292,6 +292,14 @@ def test_torchs_kernel_is_taken_where_it_computes_the_cell() -> None:
     assert fused.why_not(on_gpu(Elman, 300)) is None
 
 
+@pytest.mark.parametrize("cls", [Elman, GRU, LSTM])
+def test_an_evaluation_has_a_gradient(cls: type) -> None:
+    cell, x = on_gpu(cls, 300).eval(), given(3, 4, 300)[0]
+    assert torch_kernels.supports(cell)
+    torch_kernels.run(cell, x, cell.initial_state(3))[0].sum().backward()
+    assert cell.U.grad.isfinite().all()
+
+
 @pytest.mark.parametrize("engine", ["fused", "graph", "auto"])
 def test_a_deterministic_run_repeats_itself(engine: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     metrics = []

@@ -34,7 +34,8 @@ def run(cell: Cell, x: Tensor, state: State) -> tuple[Tensor, State]:
     if x.is_cuda:
         weights = in_one_piece(weights)
     initial = tuple(s.unsqueeze(0).contiguous() for s in state)
-    options = (weights, bool(bias), 1, 0.0, cell.training, False, True)
+    kept = cell.training or torch.is_grad_enabled()  # cuDNN has no gradient of what it computed for an evaluation
+    options = (weights, bool(bias), 1, 0.0, kept, False, True)
     torch.backends.cudnn.allow_tf32 = torch.get_float32_matmul_precision() != "highest"  # by default torch rounds here
     call = getattr(torch, kernel)
     with torch.autocast(x.device.type, enabled=False):  # it would round the recurrence too
