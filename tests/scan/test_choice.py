@@ -224,6 +224,18 @@ def test_kernels_that_fail_their_trial_are_left_out(run: Any, said: str, monkeyp
 
 
 @pytest.mark.usefixtures("_can_run")
+def test_a_trial_without_memory_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> Any:
+        raise RuntimeError("CUDA's driver says: out of memory")
+
+    cell = random_cell(Elman, activation="modrelu")
+    monkeypatch.setattr(triton_engine, "run", full)
+    assert "fail here (RuntimeError: CUDA's driver says: out of memory)" in str(choice.failure("triton", cell))
+    monkeypatch.setattr(triton_engine, "run", reference.run)
+    assert choice.failure("triton", cell) is None
+
+
+@pytest.mark.usefixtures("_can_run")
 def test_a_trial_allows_what_torch_was_told_to_round(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(triton_engine, "run", in_tensorfloat)
     try:

@@ -28,6 +28,7 @@ from orthobench.cells.mlstm import MLSTM
 from orthobench.cells.rotation import Rotation
 from orthobench.cells.rwkv7 import RWKV7
 from orthobench.cells.scalar_gated import ScalarGated
+from orthobench.errors import is_exhaustion
 from orthobench.scan import reference
 from orthobench.scan.families import lookup
 from orthobench.scan.gpu import costs
@@ -116,13 +117,21 @@ def run_by(launch: Any, cell: Cell, x: Tensor, state: State) -> tuple[Tensor, St
 def failure(engine: str, cell: Cell) -> str | None:
     """Run some steps of an engine's kernels and compare them with the plain loop; returns what went wrong.
 
-    The answer is kept for every kernel; the compilation is needed anyway. Members under vmap are not checked.
+    The answer is kept for every kernel, but for one that there was no memory for; the compilation is needed anyway.
+    Members under vmap are not checked.
     """
     named = (getattr(cell, name, None) for name in SETTINGS)
     key = (engine, type(cell), *named, len(cell.b_hidden), cell.U.dtype, cell.U.device)
-    if key not in _FAILURES and not core._functorch.is_batchedtensor(cell.U):
-        _FAILURES[key] = _try(import_module(f"orthobench.scan.{engine}.engine").run, cell)
-    return _FAILURES.get(key)
+    if key in _FAILURES or core._functorch.is_batchedtensor(cell.U):
+        return _FAILURES.get(key)
+    try:
+        found = _try(import_module(f"orthobench.scan.{engine}.engine").run, cell)
+    except Exception as error:
+        found = f"its kernels fail here ({type(error).__name__}: {str(error).split(chr(10))[0]})"
+        if is_exhaustion(error):
+            return found
+    _FAILURES[key] = found
+    return found
 
 
 def _try(run: Callable[[Cell, Tensor, State], tuple[Tensor, State]], cell: Cell) -> str | None:
@@ -131,12 +140,9 @@ def _try(run: Callable[[Cell, Tensor, State], tuple[Tensor, State]], cell: Cell)
         x = torch.linspace(-1, 1, 2 * T * cell.input_size, dtype=cell.U.dtype, device=cell.U.device).view(2, T, -1)
         found = []
         for engine in (run, reference.run):
-            try:
-                h_BTN, _ = engine(cell, x, cell.initial_state(2))
-                gradients = torch.autograd.grad(h_BTN.abs().square().sum(), [cell.U, *cell.b.values()])
-                found.append([h_BTN.detach(), *gradients])
-            except Exception as error:
-                return f"its kernels fail here ({type(error).__name__}: {str(error).split(chr(10))[0]})"
+            h_BTN, _ = engine(cell, x, cell.initial_state(2))
+            gradients = torch.autograd.grad(h_BTN.abs().square().sum(), [cell.U, *cell.b.values()])
+            found.append([h_BTN.detach(), *gradients])
     far = max(float((a - b).abs().max() / (1 + b.abs().max())) for a, b in zip(*found, strict=True))
     allowed = TOLERANCE[torch.get_float32_matmul_precision()]  # by which the plain loop itself may round
     return None if far <= allowed else "its kernels give other numbers than the plain loop here"
