@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,7 +24,7 @@ from orthobench.run.memory import estimate
 from orthobench.scan import ENGINES, Engine, choose, recurrence, reference, words
 from orthobench.scan.cuda import engine as cuda_engine
 from orthobench.scan.fused import engine as fused
-from orthobench.scan.fused import torch_kernels
+from orthobench.scan.fused import pointwise, torch_kernels
 from orthobench.scan.gpu import choice, costs
 from orthobench.scan.graph import engine as graph_engine
 from orthobench.scan.triton import engine as triton_engine
@@ -297,6 +298,27 @@ def test_every_engine_is_named_to_users(page: str) -> None:
 def test_the_words_are_known_without_torch() -> None:
     program = "import sys; import orthobench.config.check, orthobench.scan; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("compiles", [True, False])
+def test_activations_are_torchs_where_triton_cannot_compile(
+    compiles: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def forward_(*_: Any) -> None:
+        tried.append(1)
+        if not compiles:
+            raise RuntimeError("no C compiler\nand more")
+
+    tried: list[int] = []
+    like: Any = SimpleNamespace(is_cuda=True, device=torch.device("cpu"), dtype=torch.float32)
+    monkeypatch.setattr(pointwise.triton_here, "missing", lambda *_: None)
+    monkeypatch.setitem(sys.modules, "orthobench.scan.triton.pointwise", SimpleNamespace(forward_=forward_))
+    pointwise._compiles.cache_clear()
+    assert [pointwise.in_one_kernel(like) for _ in range(3)] == [compiles] * 3
+    pointwise._compiles.cache_clear()
+    assert len(tried) == 1
+    said = "Triton's kernels fail here (RuntimeError: no C compiler), so activations are torch's operations."
+    assert capsys.readouterr().err == ("" if compiles else f"orthobench: {said}\n")
 
 
 def test_tensorfloat_in_torchs_kernels_only_where_torch_was_told_so() -> None:

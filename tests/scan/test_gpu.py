@@ -4,6 +4,9 @@ Most of that time goes into compiling kernels, so that values are combined in tu
 """
 
 import copy
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,6 +33,7 @@ from orthobench.scan.fused import torch_kernels
 from orthobench.scan.graph import capture
 from orthobench.scan.graph import engine as graph
 from orthobench.study.catalogue import SHIPPED
+from tests.conftest import REPO
 from tests.making import draw, random_cell
 from tests.scan.native.cases import results
 from tests.scan.test_engines import FAMILIES, tame
@@ -290,6 +294,23 @@ def test_torchs_kernel_is_taken_where_it_computes_the_cell() -> None:
     assert choose(on_gpu(Elman, 8, activation="modrelu"))[0] == "cuda"
     assert choose(on_gpu(Elman, 900, activation="modrelu"))[0] == "graph"
     assert fused.why_not(on_gpu(Elman, 300)) is None
+
+
+WITHOUT_COMPILER = """
+import torch
+from tests.scan import test_gpu
+h, _ = test_gpu.fused.run(test_gpu.on_gpu(test_gpu.Elman, 8, activation="modrelu"), *test_gpu.given(3, 4, 8))
+h.sum().backward()
+"""
+
+
+def test_activations_are_torchs_without_a_compiler(tmp_path: Path) -> None:
+    pytest.importorskip("triton")
+    environment = os.environ | {"CC": "/nowhere/cc", "TRITON_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", WITHOUT_COMPILER]
+    done = subprocess.run(command, cwd=REPO, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "so activations are torch's operations." in done.stderr
 
 
 @pytest.mark.parametrize("cls", [Elman, GRU, LSTM])

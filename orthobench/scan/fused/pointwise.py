@@ -5,13 +5,16 @@ side of the kink z was. Only abs loses that sign, so its signs are kept in one b
 """
 
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from orthobench.cells.activations import Activation
+from orthobench.common.terminal import complain
+from orthobench.errors import is_exhaustion
 from orthobench.scan.gpu import triton_here
 
 Forward = Callable[[Tensor, Tensor, Tensor | None], object]
@@ -56,8 +59,23 @@ def pointwise(
 
 
 def in_one_kernel(like: Tensor) -> bool:
-    """Return True if an activation is one kernel of Triton there: on a GPU with the package triton."""
-    return like.is_cuda and triton_here.missing(like.device, like.dtype) is None
+    """Return True if an activation is one kernel of Triton there: on a GPU where the package triton can compile."""
+    return like.is_cuda and triton_here.missing(like.device, like.dtype) is None and _compiles(like.device, like.dtype)
+
+
+@lru_cache
+def _compiles(device: torch.device, dtype: torch.dtype) -> bool:
+    """Return True if a kernel runs there, which is tried once; else say why none does."""
+    try:
+        z = torch.zeros(1, 1, device=device, dtype=dtype)
+        import_module("orthobench.scan.triton.pointwise").forward_("relu", None, 0.0, z, z, None)
+    except Exception as error:
+        if is_exhaustion(error):
+            raise
+        problem = f"{type(error).__name__}: {str(error).split(chr(10))[0]}"
+        complain(f"orthobench: Triton's kernels fail here ({problem}), so activations are torch's operations.")
+        return False
+    return True
 
 
 def room_for_signs(name: Activation, A: Tensor, training: bool) -> Tensor | None:
