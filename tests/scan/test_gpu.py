@@ -313,9 +313,8 @@ def test_activations_are_torchs_without_a_compiler(tmp_path: Path) -> None:
     assert "so activations are torch's operations." in done.stderr
 
 
-@pytest.mark.parametrize("cls", [Elman, GRU, LSTM])
-def test_an_evaluation_has_a_gradient(cls: type) -> None:
-    cell, x = on_gpu(cls, 300).eval(), given(3, 4, 300)[0]
+def test_an_evaluation_has_a_gradient() -> None:
+    cell, x = on_gpu(LSTM, 300).eval(), given(3, 4, 300)[0]
     assert torch_kernels.supports(cell)
     torch_kernels.run(cell, x, cell.initial_state(3))[0].sum().backward()
     assert cell.U.grad.isfinite().all()
