@@ -21,6 +21,7 @@ from torch.func import functional_call, vmap
 from orthobench.common.terminal import say
 from orthobench.ensemble.feed import Feed, joined
 from orthobench.ensemble.packed import NamedTensors, Packed
+from orthobench.errors import is_exhaustion
 from orthobench.models.base import Network
 from orthobench.parametrizations.accumulated import accumulated
 from orthobench.parametrizations.base import Parametrization, parametrizations
@@ -101,14 +102,15 @@ class Stacked:
             self._template.engine = "reference" if "reference" in self.forms[0] else self._engine  # type: ignore[assignment]
             try:
                 found += many(chunk)
-            except torch.OutOfMemoryError:
-                if len(chunk) == 1:
+            except (RuntimeError, ValueError) as error:
+                if not is_exhaustion(error):  # the next form shows whether the run itself causes the error
+                    reason = str(error).split("\n")[0]
+                    say(f"members cannot be computed {self.forms.pop(0)} ({reason}); {self.forms[0]} instead")
+                elif len(chunk) == 1:
                     raise
-                self.at_most = len(chunk) // 2
-                say(f"{len(chunk)} members at once do not fit in memory; {self.at_most} at once from here on")
-            except (RuntimeError, ValueError) as error:  # the next form shows whether the run itself causes the error
-                reason = str(error).split("\n")[0]
-                say(f"members cannot be computed {self.forms.pop(0)} ({reason}); {self.forms[0]} instead")
+                else:
+                    self.at_most = len(chunk) // 2
+                    say(f"{len(chunk)} members at once do not fit in memory; {self.at_most} at once from here on")
         return found
 
     def _train(self, requests: list[Request]) -> list[Trained]:
@@ -242,9 +244,9 @@ class Stacked:
         if self._maps[name] and not asked:
             try:
                 return vmap(lambda own: functional_call(maps[0], own, ()))(tensors)
-            except torch.OutOfMemoryError:
-                raise
-            except RuntimeError:
+            except RuntimeError as error:
+                if is_exhaustion(error):
+                    raise
                 self._maps[name] = False
         rows = [{key: t[i] for key, t in tensors.items()} for i in range(len(maps))]
         return torch.stack([functional_call(one, row, ()) for one, row in zip(maps, rows, strict=True)])
