@@ -166,10 +166,13 @@ def _changes(t: Tensor) -> int:
     return -1 if t.is_inference() else t._version
 
 
+@torch.inference_mode(False)
+@torch.no_grad()
 def mended(W: Tensor, name: str) -> Tensor:
     """W where it is orthogonal or unitary, or else the matrix nearest to it that is.
 
-    A matrix with numbers that are not finite is left as it is.
+    A matrix with numbers that are not finite is left as it is. What is returned can be trained with, though W or the
+    call be of inference mode.
 
     Args:
         W: (n, n), in double precision.
@@ -180,7 +183,7 @@ def mended(W: Tensor, name: str) -> Tensor:
     """
     off = float(base.deviation(W))
     if not EXACT < off < math.inf:
-        return W
+        return W.clone() if W.is_inference() else W
     U, sigma, Vh = torch.linalg.svd(W)
     if float(sigma[-1]) < SINGULAR:
         raise ValueError(

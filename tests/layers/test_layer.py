@@ -31,6 +31,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "URNN full rms": {"kind": "full", "rms_gradient": True},
     "URNN exp": {"kind": "exp"},
     "Recurrent lstm": {"cell": "lstm", "recurrent": "householder"},
+    "UGRU geodesic": {"gradient": "geodesic"},
     "Recurrent geodesic": {"recurrent": "matrix_exp", "gradient": "geodesic"},
 }
 
