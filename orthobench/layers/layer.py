@@ -21,6 +21,7 @@ from orthobench.layers.frozen import frozen, refuse_for_onnx
 from orthobench.layers.resolve import refuse_of_torch, resolve
 from orthobench.models.make_cell import make_cell
 from orthobench.models.optim import SGD, groups
+from orthobench.parametrizations.moving_base import Settling
 from orthobench.parametrizations.traced import jit, untraced
 from orthobench.scan import choose, recurrence
 from orthobench.scan.inputs import refuse_layout
@@ -223,14 +224,16 @@ class Layer(Follower):
 
     @torch.no_grad()
     def _take(self, cells: list[Cell]) -> None:
-        """The values of other cells, and those of their buffers that no state_dict has."""
-        made = nn.ModuleList(cells)
+        """The values of other cells, those of their buffers that no state_dict has, and their counts of steps."""
+        made = nn.ModuleList(cells).to(self.cells[0].U)
         for own, new in zip(self.cells.modules(), made.modules(), strict=True):
             for mine, theirs in ((own._parameters, new._parameters), (own._buffers, new._buffers)):
                 for name, value in theirs.items():
                     if value is not None:
                         mine[name].copy_(value)  # type: ignore[union-attr]
-        self.after_step()
+            if isinstance(own, Settling):
+                own.begin_as(new)
+        self._followed = self._versions()
 
     def _apply(self, fn: Any, recurse: bool = True) -> Any:
         empty = any(p.is_meta for p in self.parameters())

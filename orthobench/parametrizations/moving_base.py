@@ -107,6 +107,11 @@ class Settling(base.Parametrization):
         self.steps = int(state)
         self.look_again()
 
+    def begin_as(self, new: Any) -> None:
+        """Believe the values of a new map, which this one has been given, and count its steps."""
+        self.set_extra_state(new.get_extra_state())
+        self._believe()
+
     def _believe(self) -> None:
         kept = self._beside()
         self._believed = None if kept is None else tuple((t, _changes(t)) for t in kept)

@@ -129,6 +129,10 @@ class NeumannCayley(Settling, ScaledCayley):
         self._known = self._seen()
         self._believe()
 
+    def begin_as(self, new: Any) -> None:
+        super().begin_as(new)
+        self._M = new._M
+
     def mend(self) -> None:
         """Invert exactly where B is not the inverse that belongs to `previous`; with `code` it never is."""
         if self.variant == "code":

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from orthobench.layers import Layer
 from tests.layers.test_layer import KINDS, make, train
 
 KEEPING = [
@@ -30,3 +31,40 @@ def test_a_mean_of_weights_trains_after_inference(kind: str, assign: bool) -> No
         one(torch.randn(4, 2, 3))
     assert not any(b.is_inference() for b in one.buffers())
     assert all(map(torch.equal, train(one), train(twin)))
+
+
+@pytest.mark.sampled(21)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("kind", KINDS)
+def test_values_drawn_anew_are_those_of_a_new_layer(kind: str, dtype: torch.dtype) -> None:
+    layers = [make(kind, num_layers=2, dtype=dtype, device=place) for place in ("cpu", "cpu", "meta")]
+    new, anew, empty = layers
+    adam(anew, dtype)
+    torch.manual_seed(1)
+    anew.reset_parameters()
+    torch.manual_seed(1)
+    empty.to_empty(device="cpu")
+    for layer in (anew, empty):
+        assert alike(layer, new)
+    runs = [adam(layer, dtype) for layer in layers]
+    for layer, run in zip((anew, empty), runs[1:], strict=True):
+        assert all(map(torch.equal, run, runs[0]))
+        assert alike(layer, new)
+
+
+def adam(layer: Layer, dtype: torch.dtype) -> list[torch.Tensor]:
+    """Outputs of three steps."""
+    optimizer, found = torch.optim.Adam(layer.parameters(), lr=0.05), []
+    x = torch.randn(4, 2, 3, generator=torch.Generator().manual_seed(2)).to(dtype)
+    for _ in range(3):
+        optimizer.zero_grad()
+        found.append(layer(x)[0])
+        found[-1].square().mean().backward()
+        optimizer.step()
+    return found
+
+
+def alike(one: Layer, other: Layer) -> bool:
+    """Return True if all that is saved, and all buffers, are the same bit for bit."""
+    both = [{**dict(layer.named_buffers()), **layer.state_dict()} for layer in (one, other)]
+    return both[0].keys() == both[1].keys() and all(map(torch.equal, both[0].values(), both[1].values()))
