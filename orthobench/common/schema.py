@@ -217,7 +217,7 @@ def _coerce_plain(value: Any, kind: Any, key: str) -> Any:
 
 
 def resolve_count(value: int | float | str, limit: int, key: str) -> int:
-    """The whole number that a count, a share of `limit` (rounded down) or `max` stands for.
+    """The whole number that a count, a share of `limit` (rounded down, but at least one) or `max` stands for.
 
     Raises:
         ConfigError: outside 0..limit, 1.0, which may be a count or a share, or a word other than `max`.
@@ -228,7 +228,7 @@ def resolve_count(value: int | float | str, limit: int, key: str) -> int:
     if isinstance(value, str | bool):
         raise ConfigError(f"{key}={value!r} is not a count: {allowed}")
     if isinstance(value, float) and 0 < value < 1:
-        return math.floor(value * limit + 1e-9)
+        return min(max(1, math.floor(value * limit + 1e-9)), limit)
     if isinstance(value, float) and value == 1:
         raise ConfigError(f"{key}=1.0 may mean one or all of them: write 1 for one, or max for all {limit}.")
     if not 0 <= value <= limit or value != int(value):
