@@ -85,7 +85,7 @@ class Settling(base.Parametrization):
         Raises:
             ValueError: it cannot be mended, or values cannot be read because something traces or exports.
         """
-        if torch.compiler.is_dynamo_compiling():
+        if torch.compiler.is_dynamo_compiling() or self.theta.is_meta:
             return
         if not traced(self.theta):
             if self._beside() is not None and not self._is_believed():

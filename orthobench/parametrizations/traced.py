@@ -19,7 +19,8 @@ def traced(*tensors: Tensor) -> bool:
     run.
 
     That is so in torch.export, torch.onnx and torch.jit.trace, under any mode of `__torch_dispatch__` (make_fx, fake
-    tensors, a counter of operations), and where one of the tensors is of a class with such a method.
+    tensors, a counter of operations), and where one of the tensors has no values, on the device meta, or is of a class
+    with such a method.
     """
     if torch.compiler.is_compiling() or torch.compiler.is_exporting():
         return torch.compiler.is_exporting()
@@ -27,7 +28,8 @@ def traced(*tensors: Tensor) -> bool:
         return False
     if jit.is_tracing() or core._len_torch_dispatch_stack():
         return True
-    return any(getattr(type(t), "__torch_dispatch__", None) is not core._disabled_torch_dispatch_impl for t in tensors)
+    plain = core._disabled_torch_dispatch_impl
+    return any(t.is_meta or getattr(type(t), "__torch_dispatch__", None) is not plain for t in tensors)
 
 
 def mapped(t: Tensor) -> bool:
@@ -52,8 +54,14 @@ def transforms() -> list[Any]:
 
 
 def in_full_precision(device_type: str) -> Any:
-    """A context without autocast, whose regions torch.export would make functions of their own."""
-    return nullcontext() if torch.compiler.is_exporting() else torch.autocast(device_type, enabled=False)
+    """A context without autocast, whose regions torch.export would make functions of their own; meta has none."""
+    without = torch.compiler.is_exporting() or device_type == "meta"
+    return nullcontext() if without else torch.autocast(device_type, enabled=False)
+
+
+def autocasts(device_type: str) -> bool:
+    """Return True under autocast, which the device meta does not have."""
+    return device_type != "meta" and torch.is_autocast_enabled(device_type)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from torch import Tensor
 from orthobench.cells.base import Cell, State
 from orthobench.common.registry import is_ours
 from orthobench.parametrizations import base
-from orthobench.parametrizations.traced import traced
+from orthobench.parametrizations.traced import autocasts, traced
 
 TOKENS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
@@ -30,7 +30,7 @@ def checked(cell: Cell, x: Tensor, h0: State | None) -> State:
     if x.is_floating_point():
         if x.dim() != 3 or (_projects(cell) and x.shape[-1] != I):
             raise ValueError(f"{name} needs inputs (B, T, {I}) or tokens (B, T): x is {tuple(x.shape)}.")
-        cast = torch.is_autocast_enabled(U.device.type) and torch.float64 not in (x.dtype, U.dtype)
+        cast = autocasts(U.device.type) and torch.float64 not in (x.dtype, U.dtype)
         if x.dtype != U.dtype and not cast:
             raise ValueError(f"x is {x.dtype} and the weights of {name} are {U.dtype}: use x.to({U.dtype}).")
     elif x.dtype not in TOKENS or x.dim() != 2:

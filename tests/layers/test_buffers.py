@@ -1,10 +1,10 @@
-"""What a layer keeps beside its parameters: after a mean of weights, and where its values are drawn anew."""
+"""What a layer keeps beside its parameters: after a mean of weights, and where values are drawn anew or not at all."""
 
 import pytest
 import torch
 
 from orthobench.layers import Layer
-from tests.layers.test_layer import KINDS, make, train
+from tests.layers.test_layer import KINDS, make, train, tuples
 
 KEEPING = [
     *("EUNN", "GORU", "NCGRU", "NNRNN", "ORNN", "SGORNN", "UGRU", "VPRNN", "AntisymmetricRNN", "ExpRNN", "ScoRNN"),
@@ -50,6 +50,17 @@ def test_values_drawn_anew_are_those_of_a_new_layer(kind: str, dtype: torch.dtyp
     for layer, run in zip((anew, empty), runs[1:], strict=True):
         assert all(map(torch.equal, run, runs[0]))
         assert alike(layer, new)
+
+
+@pytest.mark.sampled(21)
+@pytest.mark.parametrize("kind", KINDS)
+def test_shapes_are_known_without_values(kind: str) -> None:
+    (y, h_n), (z, end) = (
+        make(kind, num_layers=2, device=device)(torch.randn(5, 2, 3, device=device)) for device in ("meta", "cpu")
+    )
+    assert y.is_meta
+    assert [t.shape for t in (y, *tuples(h_n))] == [t.shape for t in (z, *tuples(end))]
+    y.sum().backward()
 
 
 def adam(layer: Layer, dtype: torch.dtype) -> list[torch.Tensor]:
