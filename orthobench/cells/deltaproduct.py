@@ -50,6 +50,7 @@ class DeltaProduct(Headed):
     gates: tuple[str, ...] = ("q", "k", "v", "beta")
     opened: ClassVar[tuple[str, ...]] = ("beta",)
     returns_output: bool = True
+    gains: ClassVar[tuple[str, ...]] = ("scale",)
 
     def __init__(
         self,

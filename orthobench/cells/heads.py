@@ -1,6 +1,6 @@
 """Cells whose units are divided among heads, each with a matrix or a block of weights of its own."""
 
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -22,6 +22,9 @@ class Headed(Cell):
     A subclass sets U, and redefines `joint_bias` where a bias is added. Where the state is a matrix (keys, values) in
     every head, these may have widths of their own, so that a model can meet a budget of parameters.
 
+    Attributes:
+        gains: names of the parameters that are gains of norms, to which an optimizer of torch gives no weight decay.
+
     Args:
         input_size: I, the width of an input.
         hidden_size: N, the number of units.
@@ -36,6 +39,7 @@ class Headed(Cell):
     """
 
     matrix_names: tuple[str, ...] | None = ()
+    gains: ClassVar[tuple[str, ...]] = ()
 
     def __init__(
         self,

@@ -60,6 +60,7 @@ class Mamba3(Outer):
 
     gates: tuple[str, ...] = ("z", "x", "B", "C", "dt", "A", "l", "angle")
     opened: ClassVar[tuple[str, ...]] = ("l",)
+    gains: ClassVar[tuple[str, ...]] = ("B_scale", "C_scale")
 
     def __init__(
         self,

@@ -58,6 +58,7 @@ class MLSTM(Headed):
     gates: tuple[str, ...] = ("q", "k", "v", "o", "i", "f")
     opened: ClassVar[tuple[str, ...]] = ("f", "o")
     returns_output: bool = True
+    gains: ClassVar[tuple[str, ...]] = ("scale",)
 
     def __init__(
         self,

@@ -243,7 +243,8 @@ class Layer(Follower):
         return self
 
     def parameter_groups(self, lr: float, lr_recurrent: float | None = None) -> list[dict[str, Any]]:
-        """Groups for an optimizer of torch: the constrained parameters have a rate of their own and no weight decay.
+        """Groups for an optimizer of torch: the constrained parameters have a rate of their own and no weight decay,
+        and the gains of norms have none either.
 
         Args:
             lr: the learning rate of the other parameters.
@@ -251,6 +252,11 @@ class Layer(Follower):
         """
         rule = SGD()
         found = groups(self, rule, lr, rule, lr if lr_recurrent is None else lr_recurrent)
+        gains = {id(getattr(cell, name)) for cell in self.cells for name in getattr(cell, "gains", ())}
+        free, own = found[0], [p for p in found[0]["params"] if id(p) in gains]
+        if own:
+            free["params"] = [p for p in free["params"] if id(p) not in gains]
+            found.append({**free, "name": "free, decay 0", "params": own, "decay": 0.0})
         keys = ("name", "params", "lr")
         return [
             {key: group[key] for key in keys}

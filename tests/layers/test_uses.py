@@ -271,3 +271,13 @@ def test_masks_are_not_traced() -> None:
     layer = ScoRNN(4, 8)
     with pytest.raises(ValueError, match="while something traces or exports"):
         torch.jit.trace(lambda x: layer(x, lengths=[2] * 5)[0], draw())
+
+
+@pytest.mark.parametrize("kind", [name for name in layers.__all__ if name not in ("Layer", "frozen")])
+def test_gains_of_norms_have_no_weight_decay(kind: str) -> None:
+    layer = getattr(layers, kind)(3, 8, num_layers=2)
+    optimizer = torch.optim.AdamW(layer.parameter_groups(1e-3), weight_decay=0.1)
+    decays = {id(p): group["weight_decay"] for group in optimizer.param_groups for p in group["params"]}
+    assert decays.keys() == {id(p) for p in layer.parameters()}
+    assert not any(decays[id(p)] for name, p in layer.named_parameters() if name.endswith("scale"))
+    assert 0.1 in decays.values() or kind == "LRU", "whose parameters all learn slower, without decay"
