@@ -49,6 +49,7 @@ class Slurm:
         self.folder, self.options, self.array, self.requeues = folder.absolute(), options, array, requeues
         self.at_once, self.poll_s = queued, poll_s
         self.submitit = _import_submitit()
+        slurm_queue.check()
         self.known: dict[str, SlurmWorker] | None = None
         self.waiting: list[SlurmWorker] = []
         self.open: list[SlurmWorker] = []

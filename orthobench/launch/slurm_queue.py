@@ -1,5 +1,6 @@
 """Answers of Slurm's own commands about jobs, and how to end these."""
 
+import shutil
 import subprocess
 
 from orthobench.common.terminal import complain
@@ -7,12 +8,24 @@ from orthobench.errors import ConfigError
 
 PATIENCE_S = 60.0
 AT_ONCE = 500  # jobs named on one command line
+COMMANDS = ("sbatch", "srun", "squeue")  # that submit an array, begin its tasks and follow them
+
+
+def check() -> None:
+    """Refuse a machine that can submit nothing.
+
+    Raises:
+        ConfigError: it lacks a command of Slurm's.
+    """
+    for name in COMMANDS:
+        if shutil.which(name) is None:
+            raise _lacks(name)
 
 
 def queued() -> dict[str, tuple[str, str]] | None:
     """The state and name of every queued, running or ending job of this user, tasks of arrays apart, by its id.
 
-    Null where Slurm does not answer, which says nothing about any job.
+    None where Slurm does not answer, which says nothing about any job.
     """
     text = _ask("squeue", "--noheader", "--me", "--array", "--format=%i|%T|%j")
     if text is None:
@@ -54,8 +67,12 @@ def _ask(*words: str) -> str | None:
     try:
         done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S)
     except FileNotFoundError as error:
-        raise ConfigError(f"{words[0]} is not on this machine: the Slurm launcher needs a submitting host.") from error
+        raise _lacks(words[0]) from error
     except subprocess.TimeoutExpired:
         complain(f"orthobench: {words[0]} has not answered for {PATIENCE_S:.0f} s")
         return None
     return done.stdout if done.returncode == 0 else None
+
+
+def _lacks(name: str) -> ConfigError:
+    return ConfigError(f"{name} is not on this machine: the Slurm launcher needs a submitting host.")

@@ -1,5 +1,6 @@
 """Commands given to Slurm, by stand-ins for submitit and the queue: the real one is in tests/clusters."""
 
+import shutil
 import sys
 import time
 from collections.abc import Iterator
@@ -10,12 +11,14 @@ from typing import Any
 
 import pytest
 
+from orthobench.config import policy
 from orthobench.errors import ConfigError, Stopped
 from orthobench.launch import slurm_queue
 from orthobench.launch.slurm import Slurm
 from orthobench.launch.slurm_task import SlurmTask
 from orthobench.launch.workers import Command, WorkerLost
 from orthobench.recording.files import write_json
+from tests.conftest import Refused
 from tests.launch.test_forked import until
 
 
@@ -41,6 +44,14 @@ class Site:
             write_json(self.arrays[int(array) - 1][int(index or 0)].outcome, {"code": code})
         if not stays and self.queue is not None:
             del self.queue[job]
+
+
+def installed(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A stand-in for submitit."""
+    package = ModuleType("submitit")
+    for name in ("submitit", "submitit.core", "submitit.core.utils"):
+        monkeypatch.setitem(sys.modules, name, package)
+    return package
 
 
 @pytest.fixture
@@ -72,11 +83,10 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Site:
             self.jobs.append(SimpleNamespace(job_id=None))
             return self.jobs[-1]
 
-    package: Any = ModuleType("submitit")
+    package = installed(monkeypatch)
     package.SlurmExecutor = Executor
     package.core = SimpleNamespace(utils=SimpleNamespace(FailedJobError=FailedJobError))
-    for name in ("submitit", "submitit.core", "submitit.core.utils"):
-        monkeypatch.setitem(sys.modules, name, package)
+    monkeypatch.setattr(slurm_queue, "check", lambda: None)
     monkeypatch.setattr(slurm_queue, "queued", lambda: site.queue and dict(site.queue))
     monkeypatch.setattr(slurm_queue, "state", site.states.get)
     monkeypatch.setattr(slurm_queue, "stop", site.stopped.extend)
@@ -214,6 +224,25 @@ def test_a_machine_without_slurm_is_told(monkeypatch: pytest.MonkeyPatch, tmp_pa
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ConfigError, match="squeue is not on this machine"):
         slurm_queue.queued()
+
+
+@pytest.mark.parametrize("lacking", ["sbatch", "srun", "squeue"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("-m", "model=gru", "task=copying", "seed=1,2", "hydra/launcher=slurm", "hydra.launcher.partition=gpu"),
+        ("reproduce", "urnn_ugru/table3", "--preset", "smoke", "--launcher", "slurm"),
+    ],
+    ids=["sweep", "reproduce"],
+)
+def test_nothing_is_written_where_nothing_can_be_submitted(
+    words: tuple[str, ...], lacking: str, here: Path, monkeypatch: pytest.MonkeyPatch, refused: Refused
+) -> None:
+    installed(monkeypatch)
+    monkeypatch.setattr(policy, "_is_there", lambda package: True)
+    monkeypatch.setattr(shutil, "which", lambda name: None if name == lacking else name)
+    refused(list(words), f"{lacking} is not on this machine: the Slurm launcher needs a submitting host.")
+    assert not (here / "runs").exists()
 
 
 def command(folder: Path, name: str, line: str) -> None:
