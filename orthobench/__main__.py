@@ -87,6 +87,12 @@ def _experiment(words: list[str]) -> int:
 
 def _refuse_what_is_of_sweeps(overrides: list[str]) -> None:
     """Refuse a typed setting that a single run would pass over."""
+    from orthobench.config.launchers import LOCAL
+    from orthobench.config.launchers import split as apart
+
+    for word in apart(overrides)[0]:
+        if key(word) != "hydra/launcher" or LOCAL.get(value(word)) != ():
+            raise ConfigError(f"{word} is for sweeps: add -m, which also takes one run.")
     table = any(key(word) == "experiment" for word in overrides)
     for word in overrides:
         name = key(word)
