@@ -9,6 +9,12 @@ from orthobench.launch.local import local
 from orthobench.launch.workers import Launcher
 
 FOLDER = ".slurm"
+UNITS = {
+    "time": "minutes, such as 60",
+    "signal_s": "seconds, such as 120",
+    "poll_s": "seconds, such as 10",
+    "memory_gb": "gigabytes, such as 4",
+}
 
 
 def make_launcher(settings: dict[str, Any], runs_root: Path) -> Launcher:
@@ -85,5 +91,5 @@ def _number(given: dict[str, Any], name: str, kind: type[int] | type[float], lea
     right = isinstance(value, int | float) and not isinstance(value, bool) and (kind is float or int(value) == value)
     if not right or value < least:
         what = "a whole number" if kind is int else "a number"
-        raise ConfigError(f"hydra.launcher.{name}={value} is not {what} >= {least:g}: give one.")
+        raise ConfigError(f"hydra.launcher.{name}={value} is not {what} >= {least:g}: give {UNITS.get(name, 'one')}.")
     return kind(value)

@@ -69,7 +69,17 @@ def test_the_settings_of_slurm_become_those_of_sbatch(tmp_path: Path, monkeypatc
     ("name", "words", "sentence"),
     [
         ("slurn", [], "--launcher slurn is not known: did you mean 'slurm'"),
-        ("slurm", ["hydra.launcher.partion=x"], "partion"),
+        (
+            "slurm",
+            ["hydra.launcher.partitoin=gpu"],
+            "hydra.launcher.partitoin is no setting of hydra/launcher=slurm: did you mean 'partition'",
+        ),
+        ("local", ["hydra.launcher.partition=gpu"], "partition is no setting of hydra/launcher=local: allowed: gpus, "),
+        ("joblib", ["+hydra.launcher.n_job=2"], "n_job is no setting of hydra/launcher=local: did you mean 'n_jobs'"),
+        ("ray", ["hydra.launcher.name=slurm"], "name is no setting of hydra/launcher=ray"),
+        ("slurm", ["hydra.launcher.time=1h"], "time=1h is not a whole number >= 1: give minutes, such as 60."),
+        ("slurm", ["hydra.launcher.poll_s=fast"], "poll_s=fast is not a number >= 0.1: give seconds, such as 10."),
+        ("slurm", ["hydra.launcher.memory_gb=4G"], "memory_gb=4G is not a number >= 0.01: give gigabytes, such as 4."),
         ("slurm", ["hydra.launcher.array=0"], "hydra.launcher.array=0 is not a whole number >= 1"),
         ("slurm", ["hydra.launcher.time=1"], "signal_s=120 is not within the time limit"),
         ("ray", ["hydra.launcher.cpus=half"], "hydra.launcher.cpus=half is not a number >= 0"),
