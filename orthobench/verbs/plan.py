@@ -1,5 +1,6 @@
 """`orthobench plan KEY=VALUE...|TABLE...|PAPER...|all`: what runs would cost, from costs that are kept or measured."""
 
+from collections import Counter
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -126,25 +127,28 @@ def _plan_tables(asked: "Selection", record: bool) -> int:
     from orthobench.study.reproduce.plan import plan_table
 
     _warn()
-    costs, told, total_s, count, recorded = None, list[str](), 0.0, 0, 0
+    costs, told, next_s, most_s, counts = None, list[str](), 0.0, 0.0, Counter[str]()
     for one in selected_tables(asked):
         found = plan_table(one)
         costs = costs or found.known_costs(record)
         if found.searched is not None:
-            lines, seconds = plan_searched(found.searched, one.rows, found, partial(_cost, costs))
+            lines, seconds, longest = plan_searched(found.searched, one.rows, found, partial(_cost, costs))
         else:
             lines, seconds = _rows(found, costs)
             lines = [*_heading(one, found), *lines]
-            if found.runs:  # runs at the chosen rates cost what those of the tuning do
-                seconds *= 1 + found.later / len(found.runs)
+            longest = seconds * (1 + found.later / max(len(found.runs), 1))  # a chosen rate costs what those tried do
         if one.of_like:
             like = one.composed.table.like
             lines.insert(1, f"  {len(one.of_like)} of its runs are recorded for {like}: `reproduce` takes them over")
         told += lines
-        total_s, count, recorded = total_s + seconds, count + len(found.runs), recorded + found.recorded
+        next_s, most_s = next_s + seconds, most_s + longest
+        counts.update(recorded=found.recorded, to_do=len(found.runs), later=found.later)
     sources = f" ({costs.words})" if costs is not None and costs.words else ""
-    runs = f"{recorded} runs recorded, {count} to do"
-    say(f"{runs}; {duration_text(total_s)} to go on this machine, one run at a time{sources}")
+    to_do, later = counts["to_do"], counts["later"]
+    runs = f"{to_do} to do; {duration_text(next_s)} to go"
+    if later:
+        runs = f"{to_do} to do now ({duration_text(next_s)}), at most {to_do + later} ({duration_text(most_s)})"
+    say(f"{counts['recorded']} runs recorded, {runs} on this machine, one run at a time{sources}")
     for line in told:
         say(line)
     return 0

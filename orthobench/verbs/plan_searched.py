@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 def plan_searched(
     table: "SearchedTable", named: Iterable[str] | None, found: "Plan", cost: "Callable[[Settings], Cost]"
-) -> tuple[list[str], float]:
-    """Lines for the cells of a searched table, and the seconds that its missing runs take at the most.
+) -> tuple[list[str], float, float]:
+    """Lines for the cells of a searched table, the seconds that its next runs take, and all missing ones at the most.
 
     A run takes what the recorded runs of its cell took in the median, or what its kept cost says.
 
@@ -36,7 +36,7 @@ def plan_searched(
         f"recorded, {len(found.runs)} to do next{f', {stale} of which are stale' if stale else ''}, "
         f"{found.later} later at the most"
     ]
-    total_s = 0.0
+    next_s = most_s = 0.0
     for cell in table.cells:
         if named is not None and cell.name not in named:
             continue
@@ -53,11 +53,12 @@ def plan_searched(
         except OrthobenchError as error:
             told.append(f"  {cell.name}: {error}")
             continue
-        total_s += each_s * (len(runs) + later)
+        next_s += each_s * len(runs)
+        most_s += each_s * (len(runs) + later)
         seeds = ", ".join(map(str, dict.fromkeys(run.job.seed for run in runs)))
         told.append(
             f"  {cell.name}: {cell.recorded} recorded, {len(runs)} next (seeds {seeds}), {later} later at the most, "
             f"{duration_text(each_s)} each"
         )
     told += [f"  {row.split()[1]}: cannot be built, {reason}" for row, reason in found.refused.items()]
-    return told, total_s
+    return told, next_s, most_s

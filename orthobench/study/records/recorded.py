@@ -16,7 +16,7 @@ from orthobench.recording.sources import combined
 from orthobench.study.records import records
 from orthobench.study.records.records import DIGEST, Line
 from orthobench.study.tables.composed import ComposedTable
-from orthobench.study.tables.table import Table
+from orthobench.study.tables.table import RATE, Table
 
 SETTINGS, PLUGINS = "made with other settings", "made with plug-ins that have changed since"
 
@@ -71,27 +71,33 @@ def recorded(composed: ComposedTable, results: Path, further: Iterable[Line] = (
 def lines_of_like(composed: ComposedTable, results: Path, chosen: Collection[str] | None = None) -> list[Line]:
     """Lines that a table lacks, from the records of the one that it is like: of runs with the same settings.
 
+    Of rows of a cell that are one run, such as rates that its model does not tell apart, the first one has it.
+
     Args:
         composed: the table.
         results: the folder of the records.
-        chosen: the rows that are meant, or the cells whose rows they are; None for all.
+        chosen: the rows that are meant, or the cells whose rows they are, or cells in a case; None for all.
     """
     table, preset = composed.table, composed.preset
     if table.like is None:
         return []
     known = {line.run_id: line for line in records.read(results, table.like) if line.preset == preset}
-    own = {(line.row, line.seed) for line in records.read(results, table.name) if line.preset == preset}
+    own = [line for line in records.read(results, table.name) if line.preset == preset]
+    places, runs = {(line.row, line.seed) for line in own}, {(table.cell(line.row), line.run_id) for line in own}
     tuning = [seed for one in (table.tuning, table.search) if one is not None for seed in one.seeds]
     seeds = {line.seed for line in known.values()} & {*table.planned(preset), *tuning}
     bases = {line.row for line in known.values()}
     rows = [row for row in table.trained() if table.search is None or row in bases]  # a searched table has hundreds
     if chosen is not None:
-        rows = [row for row in rows if row in chosen or table.variants[row].base in chosen]
+        rows = [row for row in rows if not {row, row.rpartition(f"_{RATE}")[0], table.cell(row)}.isdisjoint(chosen)]
     found = []
     for row, seed in ((row, seed) for row in rows for seed in sorted(seeds)):
-        settings = None if (row, seed) in own else _settings(composed, row, seed)
+        settings = None if (row, seed) in places else _settings(composed, row, seed)
         line = None if settings is None else known.get(settings.run_id)
-        if line is not None and settings is not None and why_other(line, settings) is None:
+        if line is None or settings is None or why_other(line, settings) is not None:
+            continue
+        if (run := (table.cell(row), line.run_id)) not in runs:
+            runs.add(run)
             found.append(Line(line.values | {"cell": row}))
     return found
 

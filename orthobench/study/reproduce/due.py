@@ -89,7 +89,7 @@ class SelectedTable:
         cells = [*models, *(name for entry in rates(table) for name in sorted(names(*entry)) if name not in models)]
         refuse_unknown(self.rows or (), cells, "cell=", f" is no model of {table.name}")
         chosen = tuple(models if self.rows is None else self.rows)
-        fair = fair_table(table, self.results, self.composed.preset, chosen)
+        fair = fair_table(table, self.results, self.composed.preset, chosen, self.of_like)
         entries = [entry for entry in fair.entries if not entry.names.isdisjoint(chosen)]
         recorded = sum(len(lines) for entry in entries for lines in (*entry.tuned.values(), entry.lines))
         later = sum(len(fair.seeds) for entry in entries if entry.choice.missing)

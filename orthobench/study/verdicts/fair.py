@@ -158,8 +158,10 @@ def _ranked(entries: list[FairEntry]) -> dict[str, tuple[int, int]]:
     }
 
 
-def fair_table(table: Table, results: Path, preset: str = FULL, cells: Collection[str] = ()) -> FairTable:
-    """A fair table from its records.
+def fair_table(
+    table: Table, results: Path, preset: str = FULL, cells: Collection[str] = (), further: Iterable[Line] = ()
+) -> FairTable:
+    """A fair table from its records and `further` ones.
 
     Args:
         table: the table.
@@ -176,7 +178,7 @@ def fair_table(table: Table, results: Path, preset: str = FULL, cells: Collectio
     if not score.name.startswith("test/") or score.direction == "neither":
         raise ConfigError(f"{table.name}: score={table.score} is not test/NAME of a metric with a good side: name one.")
     composed, path = ComposedTable(table, preset), records.path_of(results, table.name)
-    found, validation = recorded(composed, results), replace(score, name=score.validation)
+    found, validation = recorded(composed, results, further), replace(score, name=score.validation)
     for line in found.lines:
         tunes = table.tuning is not None and line.seed in table.tuning.seeds
         refuse_damaged(line, validation if tunes else score, path)
