@@ -1,15 +1,17 @@
 """`orthobench compare TABLE...|PAPER...|all|FOLDER [KEY=VALUE...]`: published, fair or your numbers side by side."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orthobench.common.program import import_torch
-from orthobench.common.terminal import columns, say
+from orthobench.common.terminal import columns, command, say
 from orthobench.errors import ConfigError
 from orthobench.verbs import own_runs
 from orthobench.verbs.arguments import Parser, results_root
 
 if TYPE_CHECKING:
     from orthobench.report.document import Section
+    from orthobench.study.tables.composed import ComposedTable
 
 
 def main(arguments: list[str]) -> int:
@@ -40,18 +42,32 @@ def main(arguments: list[str]) -> int:
     results, asked = results_root(given.overrides), given.catalogue.select(given.names)
     import_torch()
     from orthobench.report.tables import section
+    from orthobench.study.tables.composed import ComposedTable
     from orthobench.study.verdicts.comparison import recorded_presets
 
     for table in asked:
         for preset, root in recorded_presets(table.name, results):
-            nothing = f"nothing is recorded in {root / 'records'}; results_root= names another folder"
-            _show(section(table, root, preset), nothing)
+            shown = section(table, root, preset)
+            _show(shown, "" if shown.runs else _unrecorded(ComposedTable(table, preset), root, given.config_dir))
     return 0
 
 
-def _show(shown: "Section", nothing: str = "nothing is recorded") -> None:
+def _unrecorded(composed: "ComposedTable", results: Path, config_dirs: list[Path]) -> str:
+    """Sentence for a table without records: how many of the one that it is like fit it, or where none are."""
+    from orthobench.study.records.recorded import lines_of_like
+
+    table, found = composed.table, lines_of_like(composed, results)
+    if not found:
+        return f"nothing is recorded in {results / 'records'}; results_root= names another folder"
+    options = [option for path in config_dirs for option in ("--config-dir", str(path))]
+    words = command(["orthobench", "reproduce", table.name, *options])
+    count = f"{len(found)} run{'s' * (len(found) != 1)} of {table.like} fit{'s' * (len(found) == 1)} this table"
+    return f"{count}: `{words}` takes {'them' if len(found) > 1 else 'it'} over."
+
+
+def _show(shown: "Section", nothing: str = "") -> None:
     say(shown.heading)
-    if not shown.runs:
+    if nothing:
         say(f"  {nothing}")
     from orthobench.report.fair import BY_RATE
 

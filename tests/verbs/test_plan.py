@@ -1,4 +1,4 @@
-"""`orthobench plan` of tables: what is to do now and at the most, and what another table has already."""
+"""`orthobench plan` of tables: what is to do now and at the most, and what another table has, as `compare` says too."""
 
 import re
 from dataclasses import replace
@@ -58,3 +58,12 @@ def test_what_another_table_has_is_counted_once_and_is_not_to_do(capsys: pytest.
     assert f"{known} of its runs are recorded for {CUED}: `reproduce` takes them over" in out
     assert f"mine/cued: {known} of {known + 2} runs recorded, 2 to do\n" in out
     assert not records.path_of(Path("results"), "mine/cued").exists(), "a plan writes nothing"
+
+
+@pytest.mark.usefixtures("like")
+def test_a_table_without_records_is_told_of_those_that_fit_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "mine/cued", "--config-dir", "mine"]) == 0
+    told = f"13 runs of {CUED} fit this table: `orthobench reproduce mine/cued --config-dir mine` takes them over."
+    assert told in capsys.readouterr().out
+    assert main(["compare", "fair/parity"]) == 0
+    assert "nothing is recorded in results/records; results_root= names another folder" in capsys.readouterr().out
