@@ -34,6 +34,9 @@ def words(values: Mapping[str, Any], configuration: Configuration) -> list[str]:
         ConfigError: its model or task is not known here, or no words give the same run in this version.
     """
     wanted = by_key(values)
+    for group in ("model", "task"):
+        if wanted[group] not in configuration.options(group):
+            raise ConfigError(f"{group}={wanted[group]} is in no folder given here: add --config-dir FOLDER.")
     found = [f"model={wanted['model']}", f"task={wanted['task']}"]
     for belongs in STAGES:
         found += [word(key, value) for key, value in _missing(wanted, _composed(found, configuration)) if belongs(key)]

@@ -84,6 +84,8 @@ def _sets(word: str) -> bool:
 class RunParser(Parser):
     """A parser of the name or the folder of a finished run, of where runs and data are, and of `--last`.
 
+    It accepts `--config-dir`, as the command that made the run does; the settings of the run hold all that it needs.
+
     Args:
         doc: the docstring of the verb's module.
         example: a command, for who names no run.
@@ -95,12 +97,7 @@ class RunParser(Parser):
         super().__init__(doc)
         self.example, self.settings, self.several = example, settings, several
         self.add_argument("--last", action="store_true", help="the last weights, not the best by validation")
-
-    def error(self, message: str) -> NoReturn:
-        """See `Parser`."""
-        if "unrecognized arguments: --config-dir" in message:
-            message = "--config-dir is not needed, for the settings of a finished run hold all that it needs"
-        super().error(message)
+        self.add_folders()
 
     def read(self, arguments: list[str]) -> argparse.Namespace:
         """Read the words as any verb does, with `places`, where runs and data are, and `settings`.

@@ -97,7 +97,7 @@ def test_best_names_what_cannot_be_asked_for_again(refused: Refused) -> None:
     words = ["model=gru", *ADDING]
     config = SHIPPED.settings(words).as_dict()
     run(Path("runs"), *words, config=config | {"model": config["model"] | {"name": "of_a_plug_in"}})
-    refused(["best", "runs"], "model=of_a_plug_in is not known")
+    refused(["best", "runs"], ": model=of_a_plug_in is in no folder given here: add --config-dir FOLDER.")
 
 
 def test_plot(sweep: Path, capsys: pytest.CaptureFixture[str]) -> None:

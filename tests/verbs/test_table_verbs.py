@@ -262,7 +262,7 @@ def test_m_with_an_experiment_is_reproduce(monkeypatch: pytest.MonkeyPatch) -> N
         (["eval", "a", "b"], "a is no run"),
         (["eval", "nowhere"], "nowhere is no run"),
         (["eval", "/nowhere"], "/nowhere is no run: there is no config.yaml in /nowhere; name the folder of a run, or"),
-        (["eval", "nowhere", "--config-dir", "x"], "--config-dir is not needed, for the settings of a finished run"),
+        *(([verb, "nowhere", "--config-dir", "."], "nowhere is no run") for verb in ("eval", "export", "inspect")),
         (["eval", "nowhere", "optimizer.lr=1"], "optimizer.lr=1 does not apply to a run that is finished"),
         *(
             (
