@@ -66,7 +66,7 @@ def refuse_if_busy(seconds: float = 1.0) -> None:
     if others > OTHERS:
         raise Stopped(
             f"this machine is not quiet: other programs have {others:.0%} of a core, and {OTHERS:.0%} is allowed; "
-            "nothing was measured, and the same command goes on when nothing else runs."
+            "nothing was measured, and the same command resumes when nothing else runs."
         )
 
 

@@ -193,7 +193,7 @@ def _quiet_round(group: TimedRows, steps: list[TimedStep]) -> tuple[list[tuple[f
         return taken, load.others
     raise Stopped(
         f"{group.label}: this machine is not quiet: {load.problem}, in {TRIES} rounds one after another; nothing "
-        "of them is recorded, and the same command goes on when nothing else runs."
+        "of them is recorded, and the same command resumes when nothing else runs."
     )
 
 

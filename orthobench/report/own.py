@@ -32,7 +32,7 @@ def section(table: OwnTable, drawn: bool = False) -> Section:
         anchor="own-" + "-".join(text(value) for value in table.case.values()),
         title=table.title,
         heading=table.title,
-        facts=(f"{len(runs)} runs", direction),
+        facts=(f"{len(runs)} run{'s' * (len(runs) != 1)}", direction),
         grids=(_grid(table, letters),),
         notes=(*notes, *troubles(runs)),
         figures=figures(table) if drawn else {},

@@ -265,7 +265,7 @@ def _facts(found: SearchedTable) -> tuple[str, ...]:
     return (
         f"Track {table.track}",
         f"{size}search: {first.trials} trials on {len(first.seeds)} seed{'s' * (len(first.seeds) > 1)}{more}; "
-        f"{len(found.seeds)} seeds reported",
+        f"{len(found.seeds)} seed{'s' * (len(found.seeds) > 1)} reported",
         f"solved: validation {metric} at {given['stopping.threshold']}, {given['stopping.hold']} times in a row",
         *((f"at most {most:,.0f} steps",) if isfinite(most) else ()),
     )

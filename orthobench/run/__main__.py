@@ -16,7 +16,7 @@ them all. The first one whose exit code is not 0 gives that of the program:
     4   it has diverged, which record.json says
     5   it does not fit into memory
     6   a file cannot be written, is damaged, or is another run's
-    75  not done: a signal stopped it, or another process works on it; the same command goes on
+    75  not done: a signal stopped it, or another process works on it; the same command resumes
 
 `python -m orthobench.ensemble FOLDER ...` takes the same folders, and trains their runs as one program.
 """

@@ -46,7 +46,8 @@ def show(runs: Sequence[SweepRun], endings: Mapping[int, Ending], configuration:
         place = f" ({log})" if ending.state in ("failed", "diverged") and log.is_file() else ""
         complain(f"{named(names[number], runs[number])}: {ending.told}{place}")
     if missing:
-        complain(f"not started: {'; '.join(named(names[n], runs[n]) for n in missing[:MOST])}")
+        again = "; the same command resumes" if signals.asked() is not None else ""
+        complain(f"not started: {'; '.join(named(names[n], runs[n]) for n in missing[:MOST])}{again}")
     if len(done) > 1:
         for line in _next([runs[number] for number in done], configuration):
             say(line)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def main(arguments: list[str]) -> int:
-    """Try values, each as an ordinary run; the same command goes on with a tuning that was stopped or killed.
+    """Try values, each as an ordinary run; the same command resumes a tuning that was stopped or killed.
 
     A range is `log(1e-4,1e-1)`, `float(0,1)`, `int(1,95)`, `int(8,256,log)` or `{a,b,c}`. Several processes may work on
     one tuning. The result is a recipe and a picture of the importance of each setting.

@@ -254,7 +254,7 @@ def test_missing_data_is_a_failure_with_its_code_and_reason(tmp_path: Path, cli)
 @pytest.mark.slow
 def test_no_time_is_no_run(capsys: pytest.CaptureFixture[str], here: Path) -> None:
     assert main([NAME, "--preset", "smoke", "--budget", "0s"]) == 0
-    assert "0 of 6 runs recorded, 0 failed, 6 left; the same command goes on" in capsys.readouterr().out
+    assert "0 of 6 runs recorded, 0 failed, 6 left; the same command resumes" in capsys.readouterr().out
     assert not list(here.glob("runs/*"))
 
 

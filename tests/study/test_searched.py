@@ -101,6 +101,12 @@ def test_a_time_that_is_none_is_refused(written: str, tmp_path: Path) -> None:
         made(tmp_path, [{"claim": "It does.", "test": {"solves": ["gru"], "seeds": 5}, "written": written}])
 
 
+@pytest.mark.parametrize(("seeds", "told"), [([1], "; 1 seed reported"), ([1, 2], "; 2 seeds reported")])
+def test_a_document_says_how_many_seeds_are_reported(seeds: list[int], told: str, tmp_path: Path) -> None:
+    shown = section(searched_table(made(tmp_path, [], seeds=seeds), tmp_path / "results"))
+    assert shown.facts[1].endswith(told)
+
+
 def test_a_document_has_no_number_of_a_cell_that_did_not_learn(found: SearchedTable) -> None:
     shown = section(found)
     rows = {row[0]: list(map(str, row)) for row in shown.grids[0].rows}

@@ -4,6 +4,7 @@ import os
 import pty
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import threading
@@ -16,6 +17,7 @@ from typing import Any, ClassVar
 
 import pytest
 
+from orthobench.common import signals
 from orthobench.errors import ConfigError
 from orthobench.launch.processes import TIMED_OUT, Job, Pool, exit_code
 from orthobench.launch.workers import Command
@@ -135,7 +137,16 @@ def test_a_run_going_on_elsewhere_is_not_counted_as_done(capsys: pytest.CaptureF
     assert err == "seed=2: exit code 3: no data\n"
     assert show(runs, {0: elsewhere, 1: elsewhere}, SHIPPED) == 75
     assert show(runs, {0: elsewhere}, SHIPPED) == 1
-    assert "not started: seed=2" in capsys.readouterr().err
+    assert "not started: seed=2\n" in capsys.readouterr().err
+
+
+def test_a_sweep_that_was_stopped_before_its_first_run_says_what_resumes_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs: Any = [SimpleNamespace(words=[f"seed={n}"], case="adding", log=Path("none")) for n in (1, 2)]
+    monkeypatch.setattr(signals, "asked", lambda: signal.SIGINT)
+    assert show(runs, {}, SHIPPED) == 75
+    assert capsys.readouterr().err == "not started: seed=1; seed=2; the same command resumes\n"
 
 
 def swept(words: list[str], score: float | None, task: str = "adding") -> tuple[Any, Ending]:

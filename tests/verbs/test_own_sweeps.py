@@ -52,7 +52,9 @@ def test_a_reason_to_leave_runs_out_is_told_once(sweep: Path, capsys: pytest.Cap
 def test_compare_tells_that_a_matrix_has_left_its_set(capsys: pytest.CaptureFixture[str]) -> None:
     run(Path("mine"), "model=scornn", *ADDING, orthogonality={"max": 1.0, "last": 1.0, "lost": 7})
     assert main(["compare", "mine/"]) == 0
-    assert "a constrained matrix has left its set, as was first seen at step 7." in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "a constrained matrix has left its set, as was first seen at step 7." in out
+    assert "  1 run\n" in out
 
 
 def test_best_prints_commands_that_can_be_run(sweep: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,7 +28,7 @@ from orthobench.study.reproduce.record_line import record_line, steps, thinned_c
 from orthobench.study.reproduce.selection import Selection
 
 ENOUGH = 4  # runs for every process, before the next cell of a searched table is begun
-HINT = "; the same command goes on"
+HINT = "; the same command resumes"
 
 
 class Runner:
