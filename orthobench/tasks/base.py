@@ -3,13 +3,13 @@
 import inspect
 from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from torch import Tensor
 from torch.nn import functional as F
 
 from orthobench.common.registry import in_module, is_ours
-from orthobench.common.schema import Positive, Range
+from orthobench.common.schema import Positive, Range, closest
 from orthobench.datasets import opened
 from orthobench.errors import ConfigError
 from orthobench.tasks.cross_entropy import cross_entropy
@@ -17,6 +17,7 @@ from orthobench.tasks.divided import SPLITS, Divided, Split
 from orthobench.tasks.metric import ACCURACY, CROSS_ENTROPY, SQUARED_ERROR, Metric
 
 Batch = tuple[Tensor, ...]
+Objective = Literal["classify", "regress"]
 SAME_FILES = ("seed", "batch_size", "eval_batch_size", "num_workers", "select_on_test")  # whatever these settings are
 NEEDED = {
     "input_size": "the width of an input, or the number of tokens",
@@ -63,6 +64,9 @@ class Task(Divided, opened.Reader, ABC):
         num_workers: processes that prepare batches, at most 256; they never change the numbers.
         select_on_test: whether the paper reports its best test score over the validations; the record then keeps that
             optimistic number beside the honest ones.
+
+    Raises:
+        ConfigError: the class has an unknown objective, or a metric that it does not declare.
     """
 
     input_size: int
@@ -70,7 +74,7 @@ class Task(Divided, opened.Reader, ABC):
     T: int | None
     baseline: dict[str, float]
     readout: ClassVar[Literal["last", "all"]] = "last"
-    objective: ClassVar[Literal["classify", "regress"]] = "classify"
+    objective: ClassVar[Objective] = "classify"
     metric: ClassVar[str] = "accuracy"
     fixed_length: ClassVar[str | None] = None
     tokens_in: bool = False
@@ -118,8 +122,19 @@ class Task(Divided, opened.Reader, ABC):
         self.division_seed = seed
         self.batch_size, self.eval_batch_size, self.num_workers = batch_size, eval_batch_size, num_workers
         self.select_on_test = select_on_test
+        self._refuse_objective()
         named = type(self).metric  # of an instance it may depend on its data
         self.metric_of(named if isinstance(named, str) else self.metric)
+
+    def _refuse_objective(self) -> None:
+        """Refuse an unknown objective; one that depends on data is a property, and is not looked up."""
+        if hasattr(inspect.getattr_static(self, "objective"), "__get__") or self.objective in get_args(Objective):
+            return
+        close = closest(str(self.objective), get_args(Objective))
+        raise ConfigError(
+            f"{in_module(type(self))}: objective={self.objective!r} is not known: use "
+            f"{' or '.join(get_args(Objective))}{f'; did you mean {close!r}?' if close else '.'}"
+        )
 
     @staticmethod
     def resolve(given: dict[str, Any], data_root: Path) -> dict[str, Any]:
