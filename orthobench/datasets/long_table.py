@@ -24,6 +24,7 @@ PART = "part"
 WORDS = ("id", "target", PART)
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "#NA", "<NA>", "NaN", "nan", "-NaN", "-nan", "NULL", "null", "None")
 UNNAMED = re.compile(r"Unnamed: \d+")  # what pandas calls such a column
+SEPARATORS = (";", "\t", "|")  # of files that are no CSV as it is read here
 EXACT = (3, 1)  # the version of pandas from which the numbers of a CSV file are the nearest ones without being asked
 
 
@@ -123,6 +124,10 @@ def _csv(content: bytes, encoding: str, path: Path, words: tuple[str, ...]) -> t
     file = io.BytesIO(content)
     first: Any = pd.read_csv(file, header=None, nrows=1, dtype=str, keep_default_na=False, encoding=encoding)
     names = first.iloc[0].tolist()
+    if len(names) == 1 and any(sign in names[0] for sign in SEPARATORS):
+        raise DataError(
+            f"{path}: its columns are {names[0]!r}: separate them by commas, and write decimals with a point."
+        )
     numbers = {name: list(MISSING) for name in names if name not in words}
     version = tuple(map(int, pd.__version__.split(".")[:2]))
     exact: dict[str, Any] = {} if version >= EXACT else {"float_precision": "round_trip"}
