@@ -7,7 +7,11 @@ from pathlib import Path
 from orthobench.errors import ConfigError
 
 VARIABLE = re.compile(r"\$(?:(\$)|([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\})")
-PAIRED = "_TRAIN"  # at the end of a file's name: the file of the test part lies beside it
+PAIRED, TRAIN, TEST = (
+    "_TRAIN",
+    "_TRAIN.ts",
+    "_TEST.ts",
+)  # at the end of a file's name: the file of the test part lies beside it
 
 
 def expanded(text: str, what: str, but: tuple[str, ...] = (), dollar: str = "$") -> str:
@@ -105,6 +109,12 @@ def canonical(text: str, what: str) -> str:
     if real.suffix == path.suffix and not path.stem.endswith(PAIRED):
         return str(real)
     return str(Path(os.path.realpath(path.parent)) / path.name)
+
+
+def twin_of(path: Path) -> Path | None:
+    """File of the test part beside `NAME_TRAIN.ts`; None for a file of any other name."""
+    name = path.name.removesuffix(TRAIN)
+    return path.with_name(name + TEST) if name != path.name else None
 
 
 def outside(path: Path, folder: Path) -> bool:

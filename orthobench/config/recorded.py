@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
+from orthobench.common import paths
 from orthobench.common.schema import OptionalPositive, coerce
 from orthobench.config.check import check
 from orthobench.config.compose import Composed, parse
@@ -155,9 +156,8 @@ def named_files(content: Any) -> list[Path]:
     if not isinstance(named, str) or not named or "\0" in named:
         return []
     path = Path(named)
-    return (
-        list(dict.fromkeys([path, path.with_name(path.name.replace("_TRAIN.ts", "_TEST.ts"))])) if path.name else [path]
-    )
+    twin = paths.twin_of(path)
+    return [path] if twin is None else [path, twin]
 
 
 def task_overrides(words: list[str]) -> tuple[dict[str, Any], list[int] | None]:

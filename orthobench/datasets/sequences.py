@@ -11,6 +11,7 @@ from typing import Literal
 
 import numpy as np
 
+from orthobench.common.paths import TEST, TRAIN, twin_of
 from orthobench.datasets import long_table, uea
 from orthobench.datasets.files import FileState, state
 from orthobench.datasets.npz import OWN, read_npy
@@ -66,9 +67,16 @@ def load(path: Path, missing: bool = False, group: str | None = None) -> Sequenc
         DataError: the file is missing, of another kind, or malformed.
     """
     files = files_of(path)
-    absent = next((file for file in files if not file.is_file()), None)
-    if absent is not None:
-        raise DataError(f"{absent} is not there, or is no file; task.path= must name a file of sequences.")
+    if path.suffix.lower() not in ENDINGS:
+        raise DataError(f"{path} ends in {path.suffix or 'nothing'}: it must be one of {', '.join(ENDINGS)}.")
+    if not path.is_file():
+        raise DataError(f"{path} is not there, or is no file; task.path= must name a file of sequences.")
+    if not files[-1].is_file():
+        alone = f"{path.name.removesuffix(TRAIN)}.ts"
+        raise DataError(
+            f"{path} needs {path.name.removesuffix(TRAIN)}{TEST} beside it; or rename it to {alone}, and the test part "
+            "is drawn."
+        )
     return _load(files, tuple(map(state, files)), missing, group)
 
 
@@ -91,8 +99,8 @@ def with_features_of(found: Sequences, known: Sequences, path: str, first: str) 
 
 def files_of(path: Path) -> tuple[Path, ...]:
     """The files that `load` reads."""
-    twin = path.with_name(path.name.replace("_TRAIN.ts", "_TEST.ts"))
-    return (path, twin) if twin != path else (path,)
+    twin = twin_of(path)
+    return (path,) if twin is None else (path, twin)
 
 
 @lru_cache(maxsize=2)
@@ -103,11 +111,9 @@ def _load(files: tuple[Path, ...], changed: tuple[FileState, ...], missing: bool
     if kind == ".ts":
         found = checked(uea.read(files), path, missing)
         return replace(found, declared="value" if found.y.dtype.kind == "f" else "class")  # classes are words there
-    if kind in ENDINGS:
-        found = checked(long_table.read(path, missing, group), path, missing)
-        numbers = numbers_of(found.names) if kind == ".csv" else None  # whose cells are text
-        return found if numbers is None else replace(found, y=numbers)
-    raise DataError(f"{path} ends in {kind or 'nothing'}: it must be one of {', '.join(ENDINGS)}.")
+    found = checked(long_table.read(path, missing, group), path, missing)
+    numbers = numbers_of(found.names) if kind == ".csv" else None  # whose cells are text
+    return found if numbers is None else replace(found, y=numbers)
 
 
 def _npz(path: Path, group: str | None) -> Content:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from orthobench.config import recorded
 from orthobench.datasets import sequences
 from orthobench.datasets.padding import padded
 from orthobench.errors import DataError
@@ -63,8 +64,24 @@ def test_the_test_file_of_an_archive_is_the_test_part(tmp_path: Path) -> None:
     found = sequences.load(tmp_path / "Toy_TRAIN.ts")
     assert {part: chosen.tolist() for part, chosen in found.parts.items()} == {"train": [0, 1, 2], "test": [3, 4]}
     (tmp_path / "Toy_TEST.ts").unlink()
-    with pytest.raises(DataError, match=r"Toy_TEST\.ts is not there"):
+    with pytest.raises(DataError, match=r"Toy_TRAIN\.ts needs Toy_TEST\.ts beside it; or rename it to Toy\.ts, and"):
         sequences.load(tmp_path / "Toy_TRAIN.ts")
+    (tmp_path / "Toy_TRAIN.ts").rename(tmp_path / "Toy.ts")
+    assert not sequences.load(tmp_path / "Toy.ts").parts
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_the_name_of_another_archives_file_is_kept(there: bool, tmp_path: Path) -> None:
+    path = tmp_path / "FF_TRAIN.tsv"
+    if there:
+        path.write_text("1\t2\n")
+    with pytest.raises(
+        DataError, match=r"FF_TRAIN\.tsv ends in \.tsv: it must be one of \.npz, \.csv, \.parquet, \.ts\.$"
+    ):
+        sequences.load(path)
+    assert recorded.named_files({"task": {"path": str(path)}}) == [path]
+    pair = [tmp_path / "A_TRAIN.ts_TRAIN.ts", tmp_path / "A_TRAIN.ts_TEST.ts"]
+    assert recorded.named_files({"task": {"path": str(pair[0])}}) == pair
 
 
 def test_targets_to_predict(tmp_path: Path) -> None:
@@ -232,6 +249,8 @@ def test_wrong_archives(changes: dict[str, Any], message: str, tmp_path: Path) -
         ("id,t,v,target\n,0,1,a\n", "column id is empty in row 1 after the header; write one there.$"),
         ("id,t,v,target,part\na,0,1,x,\n", "column part is empty"),
         ("id,t,v,target\na,0,1,x\0y\n", "line 2 has a null byte; save it in UTF-8"),
+        ("id;t;x;target\n1;0;1,5;a\n", "its columns are 'id;t;x;target': separate them by commas, and"),
+        ("id\tt\tx\ttarget\n1\t0\t1\ta\n", r"its columns are 'id\\tt\\tx\\ttarget': separate them by commas"),
         ("id,t,v,v,target\n1,0,1,2,a\n", "two columns are called v; give each a name of its own"),
         ("id,t,v,target,target\n1,0,1,a,b\n", "two columns are called target"),
     ],
