@@ -7,11 +7,7 @@ from pathlib import Path
 from orthobench.errors import ConfigError
 
 VARIABLE = re.compile(r"\$(?:(\$)|([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\})")
-PAIRED, TRAIN, TEST = (
-    "_TRAIN",
-    "_TRAIN.ts",
-    "_TEST.ts",
-)  # at the end of a file's name: the file of the test part lies beside it
+PAIRED, TRAIN, TEST = "_TRAIN", "_TRAIN.ts", "_TEST.ts"  # ends of names; the test part lies beside the other
 
 
 def expanded(text: str, what: str, but: tuple[str, ...] = (), dollar: str = "$") -> str:
