@@ -15,6 +15,8 @@ REFRESH_S = 0.5
 WIDE = "{percentage:3.0f}%|{bar:24}| {n_fmt}/{total_fmt} [{elapsed}<{remaining}, {rate_fmt}{postfix}]"
 NARROW = "{percentage:3.0f}% {n_fmt}/{total_fmt} [{remaining}{postfix}]"
 WIDE_FROM = 110  # columns
+LINES = 20  # of validations at most, or little more, without a terminal
+GROWTH = 1.25  # of steps from line to line, where no end is known
 
 
 class Progress(Callback):
@@ -23,6 +25,7 @@ class Progress(Callback):
     def __init__(self) -> None:
         self._bar: Any = None
         self._shown = 0.0
+        self._said, self._kept = 0, ""  # the step of the last line, and the line of a later validation
 
     def on_train_start(self, trainer: Trainer, module: Learner) -> None:  # type: ignore[override]
         if is_terminal(sys.stderr):
@@ -39,20 +42,30 @@ class Progress(Callback):
 
     def on_validation_end(self, trainer: Trainer, module: Learner) -> None:  # type: ignore[override]
         if self._bar is None and trainer.global_step:
-            total = module.duration.steps or "?"
-            say(f"step {trainer.global_step}/{total}  {_text(module)}")
+            step, total = trainer.global_step, module.duration.steps
+            self._kept = f"step {step}/{total or '?'}  {_text(module)}"
+            if _due(step, self._said, total):
+                self._said = step
+                self._say_kept()
 
     def teardown(self, trainer: Trainer, module: Learner, stage: str) -> None:  # type: ignore[override]
         if self._bar is not None and stage == "fit":
             self._draw(trainer, module)
             self._bar.close()
             self._bar = None
+        self._say_kept()
 
     def on_exception(self, trainer: Trainer, module: Learner, exception: BaseException) -> None:  # type: ignore[override]
         if self._bar is not None:  # the line stays as it is, and what is said next begins below it
             self._bar.disable = True
             self._bar = None
             sys.stderr.write("\n")
+        self._say_kept()
+
+    def _say_kept(self) -> None:
+        if self._kept:
+            say(self._kept)
+        self._kept = ""
 
     def _draw(self, trainer: Trainer, module: Learner) -> None:
         """The bar as it fits the terminal now: without what there is no room for."""
@@ -69,6 +82,13 @@ class Progress(Callback):
     def _length(self) -> int:
         """Characters of the whole line, which tqdm would cut at the terminal's edge."""
         return len(self._bar.format_meter(**self._bar.format_dict | {"ncols": None}))
+
+
+def _due(step: int, said: int, total: int | None) -> bool:
+    """Return True if a validation has a line: the first of each of `LINES` equal parts of the run, and the last."""
+    if not total:
+        return step >= GROWTH * said
+    return not said or step >= total or step * LINES // total > said * LINES // total
 
 
 def _text(module: Learner) -> str:

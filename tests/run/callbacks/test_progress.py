@@ -16,7 +16,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def module(steps: int = 10_000) -> Any:
+def module(steps: int | None = 10_000) -> Any:
     task = SimpleNamespace(metric="accuracy", baseline={"loss": 0.09452})
     loss, duration = torch.tensor(0.0611), SimpleNamespace(steps=steps)
     return SimpleNamespace(duration=duration, loss=loss, task=task, results={"val/accuracy": 0.9731})
@@ -63,6 +63,33 @@ def test_what_is_shown_first_is_the_loss(monkeypatch: pytest.MonkeyPatch) -> Non
     wide = drawn(140, monkeypatch)
     assert "baseline 0.09452, val accuracy 0.9731" in wide
     assert "█" in wide or "#" in wide
+
+
+@pytest.mark.parametrize(
+    ("steps", "every", "end", "lines"), [(50, 1, 50, 21), (50, 5, 50, 10), (2000, 100, 2000, 20), (None, 1, 500, 25)]
+)
+def test_many_validations_have_few_lines(
+    steps: int | None, every: int, end: int, lines: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    progress, trainer, learner = Progress(), SimpleNamespace(global_step=0), module(steps)
+    progress.on_train_start(trainer, learner)  # type: ignore[arg-type]
+    for trainer.global_step in range(every, end + 1, every):
+        progress.on_validation_end(trainer, learner)  # type: ignore[arg-type]
+    progress.teardown(trainer, learner, "fit")  # type: ignore[arg-type]
+    said = capsys.readouterr().out.splitlines()
+    assert said[0].startswith(f"step {every}/")
+    assert said[-1].startswith(f"step {end}/")
+    assert len(said) == len({*said}) == lines
+
+
+def test_the_last_validation_of_a_run_that_is_stopped_has_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    progress, trainer, learner = Progress(), SimpleNamespace(global_step=0), module()
+    progress.on_train_start(trainer, learner)  # type: ignore[arg-type]
+    for trainer.global_step in (1, 2, 3):
+        progress.on_validation_end(trainer, learner)  # type: ignore[arg-type]
+    progress.on_exception(trainer, learner, KeyboardInterrupt())  # type: ignore[arg-type]
+    progress.teardown(trainer, learner, "fit")  # type: ignore[arg-type]
+    assert [line.split("/")[0] for line in capsys.readouterr().out.splitlines()] == ["step 1", "step 3"]
 
 
 def test_a_stopped_bar_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
