@@ -13,15 +13,15 @@ class VerbHelp(NamedTuple):
 GROUPS = {
     "run": {
         "show": VerbHelp(
-            "what a run would be: configuration, parameters, baseline, engine, folder",
+            "print what a run would be: configuration, parameters, baseline, engine, folder",
             "orthobench show model=lstm task=adding",
         ),
         "plan": VerbHelp(
-            "what a sweep would cost: runs done, missing and failed, time and memory",
+            "print what a sweep would cost: runs done, missing and failed, time and memory",
             "orthobench plan model=scornn,lstm task=adding T=200 seed=1,2,3",
         ),
         "tune": VerbHelp(
-            "the best settings of a model on a task by validation, found by Optuna",
+            "search for the best settings of a model on a task by validation, with Optuna",
             "orthobench tune model=scornn task=adding 'optimizer.lr=log(1e-4,1e-1)' --trials 20",
         ),
         "reproduce": VerbHelp(
@@ -29,81 +29,81 @@ GROUPS = {
             "orthobench reproduce scornn/figure1 cell=lstm_1000 --preset smoke",
         ),
         "rerun": VerbHelp(
-            "make a recorded run again, and say how its numbers differ from the record",
+            "repeat a recorded run, and report how its numbers differ from the record",
             "orthobench rerun sgornn/table2 lstm seed=3",
         ),
         "prepare": VerbHelp(
-            "download, verify and unpack a data set",
+            "download, verify and unpack a data set; a run downloads nothing",
             "orthobench prepare mnist",
         ),
     },
     "look": {
         "list": VerbHelp(
-            "the models, tasks and tables that can be run",
+            "list models, tasks and tables",
             "orthobench list models --counts",
         ),
         "compare": VerbHelp(
-            "published numbers beside ours, or the settings of your own runs, in the terminal",
+            "print published numbers beside ours, or compare the settings of your own runs",
             "orthobench compare runs/",
         ),
         "best": VerbHelp(
-            "the command that runs the best settings of your own runs longer",
+            "print the command that trains the best settings of your runs longer",
             "orthobench best runs/ --by model",
         ),
         "plot": VerbHelp(
-            "figures from what is recorded, or of your own runs",
+            "draw figures of recorded tables, or of your own runs",
             "orthobench plot runs/",
         ),
         "eval": VerbHelp(
-            "a finished run's weights at other lengths or on other data",
+            "test a finished run's weights at other lengths or on other data",
             "orthobench eval runs/adding-scornn-54975264bb T=400,800",
         ),
         "inspect": VerbHelp(
-            "the dynamics of a trained cell: eigenvalues, Lyapunov exponent, norms, gradients",
+            "measure the dynamics of a trained cell: eigenvalues, Lyapunov exponent, norms, gradients",
             "orthobench inspect runs/adding-scornn-54975264bb",
         ),
         "doctor": VerbHelp(
-            "what this machine has and lacks",
+            "report what this machine has and lacks",
             "orthobench doctor",
         ),
         "bench": VerbHelp(
-            "how fast engines, cells, parametrizations and training are on this machine",
+            "measure how fast engines, cells, parametrizations and training are on this machine",
             "orthobench bench --quick",
         ),
     },
     "publish": {
         "tables": VerbHelp(
-            "write results/tables from what is recorded",
+            "write the tables of recorded results to results/tables",
             "orthobench tables scornn",
         ),
         "site": VerbHelp(
-            "pages of everything that is recorded, to open from a folder without a network",
+            "write a site of all recorded results, which opens without a network",
             "orthobench site",
         ),
         "cite": VerbHelp(
-            "the BibTeX entry of a model's paper",
+            "print the BibTeX entries of models, papers or tables",
             "orthobench cite scornn sgornn/table1",
         ),
         "submit": VerbHelp(
-            "finished runs as a sealed pack for others, or a check of such packs",
+            "pack finished runs for others, sealed by checksums, or check such packs",
             "orthobench submit runs/adding-scornn-54975264bb --to packs",
         ),
         "collect": VerbHelp(
-            "bring finished runs made elsewhere here, after checking them",
+            "check finished runs made elsewhere, and copy them here",
             "orthobench collect runs-of-june.tar.gz",
         ),
     },
     "own": {
         "check": VerbHelp(
-            "whether a cell of your own passes the checks that those here pass",
+            "test a cell or a task of your own as those of this package are tested",
             "orthobench check model=gru",
         ),
         "export": VerbHelp(
-            "a finished run's network as a file for other programs: ONNX, torch.export, weights",
+            "write a finished run's network as a file for other programs",
             "orthobench export runs/adding-scornn-54975264bb --format torch",
         ),
         "generate": VerbHelp(
-            "text from a finished run on a language model's task",
+            "write text with a finished run of a language model",
             'orthobench generate runs/ptb_char-lstm-* --prompt "the cat" --tokens 200',
         ),
     },

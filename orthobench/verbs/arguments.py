@@ -1,6 +1,7 @@
 """The parser of a verb's arguments.
 
-Its usage and help are the first line of the docstring of the verb's module, "`usage`: what the verb does".
+Its usage is the first line of the docstring of the verb's module, "`usage`: what the verb does"; its help begins with
+the verb's line of `orthobench --help`, and ends with the rest of the docstring.
 """
 
 import argparse
@@ -34,10 +35,12 @@ class Parser(argparse.ArgumentParser):
         usage, _, rest = (doc or "").strip().removeprefix("`").partition("`: ")
         program = " ".join(usage.split()[:2])
         verb = VERBS.get(program.split()[-1] if program else "")
+        first, gap, more = rest.partition("\n\n")
+        does = f"{verb.does}." if verb else first
         super().__init__(
             program,
             usage,
-            rest[:1].upper() + rest[1:],
+            does[:1].upper() + does[1:] + gap + more,
             verb and f"example:\n  {verb.example}",
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )

@@ -1,4 +1,4 @@
-"""`orthobench bench [--quick|--gpu|--peers|--growth|--waits] | --record [TABLE|PAPER|fair|all]...`: its speed."""
+"""`orthobench bench [--quick|--gpu|--peers|--growth|--waits] | --record [TABLE|PAPER|fair|all]...`: measure speed."""
 
 import time
 from collections import deque

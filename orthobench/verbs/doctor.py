@@ -1,4 +1,4 @@
-"""`orthobench doctor`: what this machine has, and what it lacks for what."""
+"""`orthobench doctor`: report what this machine has and lacks."""
 
 import os
 import platform

@@ -1,4 +1,4 @@
-"""`orthobench list [models|tasks|tables] [--counts]`: what there is; `list tasks` with shapes, sizes and baselines."""
+"""`orthobench list [models|tasks|tables] [--counts]`: list them all; `list tasks` with shapes, sizes and baselines."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""`orthobench show KEY=VALUE...`: what a run would be."""
+"""`orthobench show KEY=VALUE...`: print what a run would be."""
 
 import argparse
 

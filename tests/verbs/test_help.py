@@ -73,6 +73,7 @@ def test_the_example_of_a_verb_is_shown_and_composed(
     assert ended.value.code == 0
     assert shown.startswith(f"usage: orthobench {verb}")
     assert f"example:\n  {VERBS[verb].example}\n" in shown
+    assert f"\n\n{VERBS[verb].does[:1].upper()}{VERBS[verb].does[1:]}.\n" in shown, "the line of `orthobench --help`"
     refused(
         [verb, "--such-option"],
         f"orthobench: {verb}: unrecognized arguments: --such-option; see `orthobench {verb} --help`.",
