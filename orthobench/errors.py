@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from orthobench.common.packages import install
+
 LONGEST = 300  # characters of a stranger's message that are shown
 EXHAUSTED = ("out of memory", "can't allocate memory", "bad_alloc", "_ALLOC_FAILED")  # of cuBLAS and cuDNN the last
 
@@ -56,7 +58,7 @@ class Stopped(OrthobenchError):
 
 def not_installed(what: str, extra: str) -> ConfigError:
     """The refusal of something whose package is one of orthobench's extras."""
-    return ConfigError(f"{what} needs a package that is not installed: pip install 'orthobench[{extra}]'.")
+    return ConfigError(f"{what} needs a package that is not installed: {install(extra)}.")
 
 
 @contextmanager

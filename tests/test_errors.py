@@ -9,6 +9,7 @@ import pytest
 import orthobench
 from orthobench.__main__ import main
 from orthobench.common import registry
+from orthobench.common.packages import install
 from orthobench.datasets.mnist import FILES
 from orthobench.errors import ConfigError
 from orthobench.run.__main__ import done
@@ -184,7 +185,7 @@ def test_what_does_not_go_together(words: list[str], message: str, refused: Refu
 
 def test_a_launcher_that_is_not_installed(refused: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("orthobench.config.policy.find_spec", lambda name: None)
-    refused(["-m", *TINY, "seed=1,2", "hydra/launcher=slurm"], "pip install 'orthobench[slurm]'")
+    refused(["-m", *TINY, "seed=1,2", "hydra/launcher=slurm"], install("slurm"))
 
 
 @pytest.mark.parametrize("content", [None, b"<html>404</html>"], ids=["missing", "damaged"])

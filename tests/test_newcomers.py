@@ -100,12 +100,25 @@ def test_an_installed_package_says_what_it_wants(monkeypatch: pytest.MonkeyPatch
     assert packages.wanted() == {"": ["torch>=2.11"], "tune": ["optuna<6,>=4"], "ray": ["ray<3,>=2.40"]}
 
 
+def test_an_extra_is_installed_from_the_checkout_or_by_its_name(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(packages, "__file__", str(tmp_path / "my code" / "b" / "c" / "d.py"))
+    assert packages.install("tune") == "pip install 'orthobench[tune]'"
+    root = tmp_path / "my code"
+    root.mkdir()
+    (root / "pyproject.toml").write_text("")
+    assert packages.install("tune") == f"pip install -c '{root}/constraints.txt' -e '{root}[tune]'"
+    monkeypatch.chdir(root)
+    assert packages.install("tune") == "pip install -c constraints.txt -e '.[tune]'"
+
+
 @pytest.mark.parametrize(
     ("lacking", "code", "told"),
     [
         ("torch", 2, "package     torch is missing; it is for every run: python -m pip install 'torch>=2.11'"),
         ("rich", 0, "package     rich is missing; it is for the live table of sweep, tune and reproduce"),
-        ("optuna", 0, "optional    tune, for tune: optuna is missing: pip install 'orthobench[tune]'"),
+        ("optuna", 0, "optional    tune, for tune: optuna is missing: " + packages.install("tune")),
     ],
 )
 def test_doctor_says_what_is_missing_for_what(
@@ -150,7 +163,7 @@ def test_a_package_that_is_too_old(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("torch", "torch, which is needed for every run, is not installed in this Python"),
         ("hydra.core", "python -m pip install 'hydra-core>=1.3.8,<1.4'"),
-        ("optuna.samplers", "pip install 'orthobench[tune]'"),
+        ("optuna.samplers", packages.install("tune")),
         ("jaxlib", "jaxlib is not installed in this Python"),
         ("orthobench.nothing", None),
     ],

@@ -5,6 +5,7 @@ library is imported, so that this works where everything else is missing.
 """
 
 import re
+import shlex
 import sys
 from importlib import metadata
 from pathlib import Path
@@ -42,9 +43,14 @@ EXTRAS = {
 IMPORTED = {"hydra": "hydra-core", "vl_convert": "vl-convert-python", "hydra_plugins": "hydra-core"}  # as packages
 
 
+def _root() -> Path:
+    """Folder of the checkout, where this is one."""
+    return Path(__file__).resolve().parents[2]
+
+
 def wanted() -> dict[str, list[str]]:
     """By extra, `""` for what is always needed, the requirements as pip takes them; empty where nothing says."""
-    path = Path(__file__).resolve().parents[2] / "pyproject.toml"
+    path = _root() / "pyproject.toml"
     if path.is_file():
         import tomllib
 
@@ -59,6 +65,16 @@ def wanted() -> dict[str, list[str]]:
         extra = re.search(r"""extra\s*==\s*['"]([\w-]+)['"]""", text)
         found.setdefault(extra[1] if extra else "", []).append(text.partition(";")[0].strip())
     return found
+
+
+def install(extra: str) -> str:
+    """Command that installs an extra: from the checkout that the program is run from, or of the installed package."""
+    root = _root()
+    if not (root / "pyproject.toml").is_file():
+        return f"pip install 'orthobench[{extra}]'"
+    here = Path.cwd() == root
+    constraints = "constraints.txt" if here else shlex.quote(str(root / "constraints.txt"))
+    return f"pip install -c {constraints} -e {shlex.quote(f'.[{extra}]' if here else f'{root}[{extra}]')}"
 
 
 def name_of(requirement: str) -> str:
@@ -96,6 +112,4 @@ def not_found(error: ModuleNotFoundError) -> str | None:
             f"{name}{use} is not installed in this Python ({sys.executable}): python -m pip install '{requirement}'; "
             "`orthobench doctor` lists what is missing."
         )
-    return (
-        f"{name}, which is needed for {EXTRAS.get(extra, extra)}, is not installed: pip install 'orthobench[{extra}]'."
-    )
+    return f"{name}, which is needed for {EXTRAS.get(extra, extra)}, is not installed: {install(extra)}."

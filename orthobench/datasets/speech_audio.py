@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from orthobench.common.packages import install
 from orthobench.errors import ConfigError, DataError
 
 RATE = 16000
@@ -98,5 +99,5 @@ def _soundfile() -> Any:
     try:
         import soundfile
     except (ImportError, OSError) as error:
-        raise ConfigError(f"speech needs the package soundfile ({error}): pip install 'orthobench[audio]'.") from error
+        raise ConfigError(f"speech needs the package soundfile ({error}): {install('audio')}.") from error
     return soundfile

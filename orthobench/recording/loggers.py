@@ -11,6 +11,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+from orthobench.common.packages import install
 from orthobench.common.terminal import complain
 from orthobench.config.settings import Settings
 from orthobench.errors import ConfigError
@@ -39,7 +40,7 @@ def make_logger(settings: Settings) -> Any:
             return TensorBoardLogger(str(settings.folder), name="", version="tensorboard", default_hp_metric=False)
     except ModuleNotFoundError as error:
         package = name if error.name is None else error.name.partition(".")[0]
-        raise ConfigError(f"logger={name} needs the package {package}: pip install 'orthobench[{name}]'.") from error
+        raise ConfigError(f"logger={name} needs the package {package}: {install(name)}.") from error
     return False
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from orthobench.common.packages import install
 from orthobench.errors import ConfigError, OrthobenchError
 from orthobench.models.base import Network
 from orthobench.models.contract import faults_of_strangers
@@ -118,7 +119,7 @@ def _need_onnx() -> None:
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
         names = ", ".join(missing)
-        raise ConfigError(f"--format onnx needs {names}, not installed here: pip install 'orthobench[export]'.")
+        raise ConfigError(f"--format onnx needs {names}, not installed here: {install('export')}.")
 
 
 def _in_onnx(made: Any, inputs: list[str], outputs: list[str], properties: dict[str, str]) -> tuple[bytes, Any]:

@@ -11,6 +11,7 @@ import torch
 import yaml
 from torch import Tensor
 
+from orthobench.common.packages import install
 from orthobench.common.version import __version__
 from orthobench.config import recorded
 from orthobench.errors import ConfigError, StorageError
@@ -228,7 +229,7 @@ def plain(tensor: Tensor) -> Tensor:
 def _need_library() -> None:
     if find_spec("safetensors") is None:
         raise ConfigError("a folder with weights in safetensors needs it, not installed here: "
-                          "pip install 'orthobench[share]'.")  # fmt: skip
+                          f"{install('share')}.")  # fmt: skip
 
 
 def card(run: Finished) -> str:

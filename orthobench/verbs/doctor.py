@@ -53,7 +53,7 @@ def _packages() -> None:
     for extra, listed in lists.items():
         wrong = [f"{packages.name_of(one)} {why}" for one in listed if (why := packages.trouble(one))]
         if extra:
-            told = f"{', '.join(wrong)}: pip install 'orthobench[{extra}]'" if wrong else "here"
+            told = f"{', '.join(wrong)}: {packages.install(extra)}" if wrong else "here"
             say(f"optional    {extra}, for {packages.EXTRAS.get(extra, extra)}: {told}")
 
 

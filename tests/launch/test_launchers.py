@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from orthobench.common.packages import install
 from orthobench.config import policy
 from orthobench.errors import ConfigError, Stopped
 from orthobench.launch import local, remote
@@ -115,7 +116,7 @@ def test_a_missing_package_is_a_sentence_and_nothing_starts(
     monkeypatch.setitem(sys.modules, {"slurm": "submitit"}.get(name, name), None)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     monkeypatch.setattr(policy, "_is_there", lambda package: False)
-    refused([*verb, f"hydra/launcher={name}"], f"pip install 'orthobench[{name}]'")
+    refused([*verb, f"hydra/launcher={name}"], install(name))
     assert not (here / "runs").exists()
 
 

@@ -1,5 +1,6 @@
 """Commands given to a Ray cluster, by a stand-in for the package: the cluster itself is in tests/clusters."""
 
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from orthobench.common.packages import install
 from orthobench.errors import ConfigError, Stopped
 from orthobench.launch.processes import LOSSES, Process
 from orthobench.launch.ray import Ray
@@ -141,7 +143,7 @@ def test_a_cluster_that_does_not_answer_is_named() -> None:
 
 def test_a_missing_package_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(ConfigError, match=r"pip install 'orthobench\[ray\]'"):
+    with pytest.raises(ConfigError, match=re.escape(install("ray"))):
         launcher()
 
 

@@ -1,5 +1,6 @@
 """Commands given to Slurm, by stand-ins for submitit and the queue: the real one is in tests/clusters."""
 
+import re
 import shutil
 import sys
 import time
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from orthobench.common.packages import install
 from orthobench.config import policy
 from orthobench.errors import ConfigError, Stopped
 from orthobench.launch import slurm_queue
@@ -200,7 +202,7 @@ def test_a_full_queue_is_tried_again_with_smaller_arrays(
 
 def test_a_missing_package_names_its_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "submitit", None)
-    with pytest.raises(ConfigError, match=r"pip install 'orthobench\[slurm\]'"):
+    with pytest.raises(ConfigError, match=re.escape(install("slurm"))):
         launcher(tmp_path)
 
 

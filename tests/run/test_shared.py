@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ import yaml
 
 import orthobench
 from orthobench.__main__ import main
+from orthobench.common.packages import install
 from orthobench.errors import ConfigError, OrthobenchError, StorageError
 from orthobench.recording.digest import write_sealed
 from tests.conftest import Refused
@@ -165,5 +167,5 @@ def test_a_run_on_a_file_of_ones_own_is_not_shared(tmp_path: Path, refused: Refu
 
 def test_the_missing_library_is_named(one: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("orthobench.run.shared.find_spec", lambda name: None)
-    with pytest.raises(ConfigError, match=r"pip install 'orthobench\[share\]'"):
+    with pytest.raises(ConfigError, match=re.escape(install("share"))):
         orthobench.load(one)

@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from orthobench.__main__ import main
+from orthobench.common.packages import install
 from orthobench.config import ranges
 from orthobench.errors import StorageError
 from orthobench.recording.claim import Claim
@@ -174,7 +175,7 @@ def test_what_is_refused_before_any_work(words: list[str], told: str, capsys: py
 
 def test_without_the_extra(monkeypatch: pytest.MonkeyPatch, refused: Refused) -> None:
     monkeypatch.setitem(__import__("sys").modules, "optuna", None)
-    refused(["tune", *ADDING, RANGE], "pip install 'orthobench[tune]'")
+    refused(["tune", *ADDING, RANGE], install("tune"))
 
 
 def test_the_trials_are_ranked_by_their_score_and_say_why_they_have_none() -> None:

@@ -8,12 +8,16 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+from orthobench.common.packages import install
 from orthobench.errors import ConfigError
 from orthobench.report.site.catalogue import FAMILIES
 
 MARKS, NAMES, ENDS = "marks", "names", "ends"  # layers that the script of the page looks for
 PLACED = 14  # pixels of a name for which there has to be room; style.css draws it smaller, so that no two touch
-MISSING = "orthobench site needs Altair and vl-convert-python: pip install 'orthobench[site]'."
+
+
+def _lacking() -> ConfigError:
+    return ConfigError(f"orthobench site needs Altair and vl-convert-python: {install('site')}.")
 
 
 def altair() -> Any:
@@ -25,7 +29,7 @@ def altair() -> Any:
     try:
         return import_module("altair")
     except ImportError as error:
-        raise ConfigError(MISSING) from error
+        raise _lacking() from error
 
 
 def javascript() -> str:
@@ -37,7 +41,7 @@ def javascript() -> str:
     try:
         vl_convert = import_module("vl_convert")
     except ImportError as error:
-        raise ConfigError(MISSING) from error
+        raise _lacking() from error
     bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
     return f"(() => {{\n{bundle}\n}})();\n"  # its names are not those of the page's own script
 

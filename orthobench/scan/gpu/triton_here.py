@@ -6,6 +6,8 @@ from importlib.util import find_spec
 
 import torch
 
+from orthobench.common.packages import install
+
 CAPABILITY = (8, 0)
 
 
@@ -15,7 +17,7 @@ def missing(device: torch.device, dtype: torch.dtype) -> str | None:
     if device.type != ("cpu" if interpreted else "cuda"):
         return f"it is for {'tensors of the CPU while TRITON_INTERPRET=1' if interpreted else 'CUDA devices'}"
     if not _installed():
-        return "the package triton is not installed (pip install 'orthobench[triton]')"
+        return f"the package triton is not installed ({install('triton')})"
     if not interpreted and torch.cuda.get_device_capability(device) < CAPABILITY:
         return "it needs a device of compute capability 8.0"
     known = (torch.float32, torch.float64) if interpreted else (torch.float32,)

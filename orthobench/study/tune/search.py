@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from orthobench.common import signals
+from orthobench.common.packages import install
 from orthobench.common.terminal import complain
 from orthobench.config.configuration import Configuration
 from orthobench.config.ranges import SearchRange
@@ -156,7 +157,7 @@ def import_optuna() -> Any:
     try:
         import optuna
     except ImportError as error:
-        raise ConfigError("tune needs Optuna, which is not installed: pip install 'orthobench[tune]'.") from error
+        raise ConfigError(f"tune needs Optuna, which is not installed: {install('tune')}.") from error
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     return optuna
 

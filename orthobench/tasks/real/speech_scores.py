@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from orthobench.common.packages import install
 from orthobench.errors import ConfigError
 from orthobench.tasks.real.spectrogram import SIZE, inverse_stft, magnitude
 
@@ -100,4 +101,4 @@ def _imported(name: str) -> Any:
             warnings.simplefilter("ignore")
             return importlib.import_module(name)
     except ImportError as error:
-        raise ConfigError(f"speech needs the package {name} ({error}): pip install 'orthobench[audio]'.") from error
+        raise ConfigError(f"speech needs the package {name} ({error}): {install('audio')}.") from error

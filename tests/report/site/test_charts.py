@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from orthobench.common.packages import install
 from orthobench.report.site import charts, marks
 from tests.conftest import Refused
 
@@ -67,7 +68,7 @@ def test_the_script_is_one_file_that_hides_its_names() -> None:
 @pytest.mark.parametrize("missing", ["altair", "vl_convert"])
 def test_a_missing_package(missing: str, monkeypatch: pytest.MonkeyPatch, refused: Refused, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, missing, None)
-    refused(["site", f"results_root={tmp_path}"], "pip install 'orthobench[site]'")
+    refused(["site", f"results_root={tmp_path}"], install("site"))
     assert not list(tmp_path.iterdir())
 
 
