@@ -40,7 +40,7 @@ CELLS, PAPERS, END = "<!-- findings -->\n", "<!-- papers -->\n", "<!-- end -->\n
 HEAD = """\
 # Findings
 
-This page says what the records in `results/records` show. Each claim stands in the file of its table, below
+This page says what the records in `results/records` show. Each claim is in its table's file, under
 `claims:`, with a test. The tests are evaluated again whenever records change. A claim that does not hold says so
 here. These claims were written after the runs; each of the [searched tables](../explanation/fair2.md) says when it was.
 Text under *Why* is interpretation and is not tested.

@@ -40,7 +40,7 @@ def judged(
     [
         ({"better": ["ncgru", "ugru"], "than": ["lstm"]}, HELD, "against lstm 0.16"),
         ({"better": ["lstm"], "than": ["ncgru"]}, FAILED, "ncgru is ahead of lstm"),
-        ({"better": ["gru_chrono"], "than": ["gru"]}, OPEN, "not told apart: gru_chrono and gru"),
+        ({"better": ["gru_chrono"], "than": ["gru"]}, OPEN, "not distinguished: gru_chrono and gru"),
         ({"alike": ["scornn", "gru"]}, HELD, "gru 0.903 to scornn 0.924"),
         ({"alike": ["ncgru", "lstm"]}, FAILED, "ncgru is ahead of lstm"),
         ({"alike": ["ncgru", "ncgru_free"]}, OPEN, "no interval: ncgru_free"),

@@ -117,7 +117,8 @@ def _better(found: FairTable, stated: StatedClaim, known: Entries) -> tuple[str,
         return FAILED, ", ".join(f"{other.model} is ahead of {one.model}" for one, other in against[:3])
     unclear = [f"{one.model} and {other.model}" for one, other in pairs if not one.beats(other)]
     if unclear:
-        return OPEN, f"not told apart: {', '.join(unclear[:3])}{f' and {len(unclear) - 3} more' * (len(unclear) > 3)}"
+        more = f" and {len(unclear) - 3} more" * (len(unclear) > 3)
+        return OPEN, f"not distinguished: {', '.join(unclear[:3])}{more}"
     least = min(ours, key=lambda one: sign * (one.mean or 0.0))
     most = max(others, key=lambda one: sign * (one.mean or 0.0))
     return HELD, f"{_mean(least)} against {_mean(most)}"
