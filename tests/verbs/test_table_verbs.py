@@ -99,7 +99,7 @@ def test_when_by_what_and_where_pages_are_made() -> None:
 @pytest.mark.parametrize("words", [["report"], ["report", "results_root=elsewhere"], ["report", "--help"]])
 def test_report_is_site_now(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words) == 2
-    told = "orthobench: `orthobench report` is `orthobench site` now, so use that: pages of everything that is recorded"
+    told = "orthobench: `orthobench report` is `orthobench site` now, so use that: write a site of all recorded results"
     assert capsys.readouterr().err.startswith(told)
 
 

@@ -9,7 +9,7 @@ from orthobench.study.verdicts.fair_entry import FairEntry
 
 NEEDS = {  # the table and the case that test a need, and the length to which a cell has to hold it
     "hold three digits until an unpredictable cue": ("fair/cued_copying", "digits=3", 160),
-    "recall after a fixed delay": ("fair/copying", "T=200", 200),
+    "recall after just the delay of training": ("fair/copying", "T=200", 200),
     "look a value up by its key": ("fair/cued_recall", "", 128),
     "track a state": ("fair/group_word", "", 256),
     "add two numbers far apart": ("fair/adding", "T=200", 400),
