@@ -212,13 +212,13 @@ def test_as_many_members_at_once_as_fit(capsys: pytest.CaptureFixture[str], monk
 
 def leaves(tensors: Any) -> set[int]:
     """The ids of the tensors from which some are computed."""
-    found, ahead = set(), [t.grad_fn for t in tensors]
+    seen, ahead = set[Any](), [t.grad_fn for t in tensors]
     while ahead:
         node = ahead.pop()
-        if node is not None:
-            found |= {id(node.variable)} if hasattr(node, "variable") else set()
+        if node is not None and node not in seen:
+            seen.add(node)
             ahead += [other for other, _ in node.next_functions]
-    return found
+    return {id(node.variable) for node in seen if hasattr(node, "variable")}
 
 
 @pytest.mark.parametrize("words", [("model=scornn", "task=copying"), ("model=lstm", "task=adding")], ids=" ".join)
