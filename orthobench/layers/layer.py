@@ -232,7 +232,8 @@ class Layer(Follower):
                     if value is not None:
                         mine[name].copy_(value)  # type: ignore[union-attr]
             if isinstance(own, Settling):
-                own.begin_as(new)
+                with torch.device(self.cells[0].U.device):  # in place of one that stands around the call
+                    own.begin_as(new)
         self._followed = self._versions()
 
     def _apply(self, fn: Any, recurse: bool = True) -> Any:

@@ -201,6 +201,7 @@ class Streams:
             "get_rng_state": lambda device: self.drawn,
             "set_rng_state": lambda state, device: setattr(self, "drawn", state),
             "CUDAGraph": object,
+            "graph_pool_handle": lambda: (0, 1),
             "Stream": self.stream,
             "stream": self.on,
             "graph": lambda graph, pool, stream, capture_error_mode: self.on(stream),
