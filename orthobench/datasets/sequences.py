@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from orthobench.common.paths import TEST, TRAIN, twin_of
+from orthobench.common.paths import TRAIN, twin_of
 from orthobench.datasets import long_table, uea
 from orthobench.datasets.files import FileState, state
 from orthobench.datasets.npz import OWN, read_npy
@@ -72,10 +72,9 @@ def load(path: Path, missing: bool = False, group: str | None = None) -> Sequenc
     if not path.is_file():
         raise DataError(f"{path} is not there, or is no file; task.path= must name a file of sequences.")
     if not files[-1].is_file():
-        alone = f"{path.name.removesuffix(TRAIN)}.ts"
+        twin, alone = files[-1].name, f"{path.name.removesuffix(TRAIN)}.ts"
         raise DataError(
-            f"{path} needs {path.name.removesuffix(TRAIN)}{TEST} beside it; or rename it to {alone}, and the test part "
-            "is drawn."
+            f"{path} needs {twin} beside it; or rename it to {alone}, and the test part is drawn."
         )
     return _load(files, tuple(map(state, files)), missing, group)
 

@@ -85,10 +85,8 @@ class Graph:
         """Capture `work`, which may read the buffers of `after`; returns its result, in buffers that `replay` fills."""
         here = torch.cuda.stream(torch.cuda.current_stream())  # a failed capture does not restore the stream
         pool = torch.cuda.graph_pool_handle() if after is None else after._graph.pool()
-        device = torch.cuda.current_device()
-        graph = torch.cuda.graph(
-            self._graph, pool, _stream(device), capture_error_mode="thread_local"
-        )  # a loader may pin batches
+        device, mode = torch.cuda.current_device(), "thread_local"  # a loader may pin batches
+        graph = torch.cuda.graph(self._graph, pool, _stream(device), capture_error_mode=mode)
         try:
             with here, graph:
                 found = work()
