@@ -73,9 +73,7 @@ def load(path: Path, missing: bool = False, group: str | None = None) -> Sequenc
         raise DataError(f"{path} is not there, or is no file; task.path= must name a file of sequences.")
     if not files[-1].is_file():
         twin, alone = files[-1].name, f"{path.name.removesuffix(TRAIN)}.ts"
-        raise DataError(
-            f"{path} needs {twin} beside it; or rename it to {alone}, and the test part is drawn."
-        )
+        raise DataError(f"{path} needs {twin} beside it; or rename it to {alone}, and the test part is drawn.")
     return _load(files, tuple(map(state, files)), missing, group)
 
 
